@@ -1,4 +1,5 @@
-//! The conformance suites against our own build: which areas must pass, and which tests are left out of them.
+//! `cargo xtask conformance`: runs the conformance suites on our own build, for the areas that must pass, without the
+//! tests that are excluded from them.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +8,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::{finish, target};
 
-/// What the command line selects.
+/// The selection of the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Selection {
     /// `None`: the areas in `.ci/areas`.
@@ -90,12 +91,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_reasons_are_no_entries() {
+    fn entries_leave_out_comments_and_reasons() {
         assert_eq!(first_words("# all\nsmoke\n\ntest_x  # on purpose\nturns later\n"), ["smoke", "test_x", "turns"]);
     }
 
     #[test]
-    fn what_follows_two_dashes_goes_to_pytest() {
+    fn arguments_after_two_dashes_are_passed_to_pytest() {
         let arguments = ["--areas", "turns", "--debug", "--", "-k", "steer"].map(String::from);
         let expected = Selection {
             areas: Some("turns".into()),
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_argument_is_named() {
+    fn the_error_of_an_unknown_argument_names_it() {
         let error = Selection::parse(&["--area".into()]).unwrap_err();
         assert!(error.to_string().contains("--area"), "{error}");
     }

@@ -1,4 +1,4 @@
-//! `cargo xtask cycles`: checks that no modules of a crate depend on each other in a circle.
+//! `cargo xtask cycles`: checks that the modules of a crate have no cyclic dependencies.
 //!
 //! The modules of one folder are compared with each other: a folder counts as one module among its neighbours, and its
 //! own file (`mod.rs`, or `lib.rs` at the top) as one module inside of it. Paths in code count, whether in `use` or

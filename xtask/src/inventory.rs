@@ -1,4 +1,4 @@
-//! Records the inventory of a release of the protocol, which the protocol's tests compare with.
+//! `cargo xtask inventory`: records the inventory of a release of the protocol, with which a test compares the types.
 
 use std::collections::BTreeSet;
 use std::fs;

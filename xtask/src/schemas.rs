@@ -1,4 +1,5 @@
-//! Records the schemas that the program carries. The test that compares them with the types also writes them.
+//! `cargo xtask schemas`: records the schemas that the program contains. The test that compares them with the types
+//! also writes them.
 
 use std::process::Command;
 

@@ -1,6 +1,5 @@
-//! What grows with a thread: pages, the next turn and joining while a turn streams, for threads of 10 to 20,000 turns.
-//! The history is summarised every 100 turns, as a model's window wants it. A whole reading stands beside them: that
-//! is what each of them cost when it was done for each.
+//! Costs that could grow with a thread: pages, the next turn, and joining while a turn streams, for threads of 10 to
+//! 20,000 turns that are compacted every 100 turns. For comparison, reading the whole rollout is measured, too.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a benchmark that fails may stop")]
 #![allow(dead_code, reason = "shared with the tests")]
@@ -23,7 +22,7 @@ use world::{ME, World, answered};
 
 const TURNS: [usize; 4] = [10, 1_000, 5_000, 20_000];
 const ROUNDS: usize = 30;
-/// Of what reads everything.
+/// The rounds of measurements that read the whole rollout.
 const WHOLE_ROUNDS: usize = 3;
 const SUMMARY_EVERY: usize = 100;
 

@@ -13,7 +13,7 @@ use crate::agent_tree::AgentTree;
 use crate::fork::copy_lines;
 use crate::host::{ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
 use crate::thread::{LoadReason, Op, Opened, Reply};
-use crate::threads::{Loading, Threads, TreePosition, WeakThreads};
+use crate::threads::{PreparedThread, Threads, TreePosition, WeakThreads};
 use crate::view::{Persistence, View};
 
 /// The error of a call that comes while the server stops.
@@ -162,7 +162,7 @@ impl Threads {
     ) -> Result<(), String> {
         let subscribers = self.subscribers(child.parent);
         let ChildThread { depth, settings, profile, agent_tree, .. } = child;
-        let loading = Loading {
+        let loading = PreparedThread {
             meta,
             view,
             reader,

@@ -1,6 +1,5 @@
-//! What a turn needs a client for: approvals, answers of the user, calls of client tools. Each has an id and a type
-//! of decision of its own; how a decision is transported is the business of the door it comes through. The first
-//! decision wins.
+//! What a turn needs a client for: approvals, answers of the user, calls of client tools. Each has an id and a type of
+//! decision of its own. Front ends transport decisions; the first one counts.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,12 +12,12 @@ pub(crate) struct Busy {
 }
 
 /// Counts a running turn until it is dropped.
-pub(crate) struct Working(Arc<Busy>);
+pub(crate) struct BusyGuard(Arc<Busy>);
 
 impl Busy {
-    pub fn begin(self: &Arc<Self>) -> Working {
+    pub fn begin(self: &Arc<Self>) -> BusyGuard {
         self.turns.fetch_add(1, Ordering::Relaxed);
-        Working(Arc::clone(self))
+        BusyGuard(Arc::clone(self))
     }
 
     pub async fn until_idle(&self) {
@@ -31,7 +31,7 @@ impl Busy {
     }
 }
 
-impl Drop for Working {
+impl Drop for BusyGuard {
     fn drop(&mut self) {
         self.0.turns.fetch_sub(1, Ordering::Relaxed);
         self.0.changed.notify_waiters();

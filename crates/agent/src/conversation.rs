@@ -1,5 +1,5 @@
-//! What the model is told of a thread's past: its items, each serialised once, and what it knows of the
-//! settings. Rebuilt from the rollout when it is needed and not in memory.
+//! The conversation of a thread, which is the model's input: its items, each serialised once, and the settings that the
+//! model was last sent. Rebuilt from the rollout when it is not in memory.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use crate::images;
 use crate::markers;
 use crate::message::{message, text_of};
 
-/// Stands for the output of a call that never gave one.
+/// The output that is sent for a call without one.
 const ABORTED: &str = "aborted";
 
-/// The model's view of a thread.
+/// The model's input in a thread.
 #[derive(Clone, Default)]
 pub(crate) struct Conversation {
     entries: Vec<Entry>,
-    /// The settings that the model has been told; `None` when it must be told all of them.
+    /// The settings that the model was last sent; `None` when all of them have to be sent.
     pub baseline: Option<TurnContext>,
     pub usage: Option<TokenUsageInfo>,
     /// The end of the records that this reflects.
     pub end: Position,
 }
 
-/// One item, and what has to be known of it without reading it.
+/// One item, with the facts that are needed without decoding it.
 #[derive(Clone)]
 struct Entry {
     item: InputItem,
@@ -38,11 +38,11 @@ struct Entry {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Sort {
-    /// What the user said, and nothing that was put beside it.
+    /// A message that the user wrote.
     User,
-    /// Said in the user's or developer's name to explain the situation.
+    /// A message with the role of the user or developer that the agent wrote.
     Context,
-    /// From the model.
+    /// An item of the model that is not a call.
     Model,
     /// A call that needs an output.
     Call(Box<str>, CallSort),
@@ -57,12 +57,12 @@ enum CallSort {
 }
 
 impl Conversation {
-    /// Appends an item. Kinds that a model is never told are left out.
+    /// Appends an item, unless it is of a kind that is never sent to a model.
     pub fn push(&mut self, item: &ResponseItem) {
         self.entries.extend(Entry::new(item));
     }
 
-    /// Everything is replaced, and the model has to be told the settings again.
+    /// Replaces all items. The model has to be sent all settings again.
     pub fn replace(&mut self, items: &[ResponseItem]) {
         self.entries = items.iter().filter_map(Entry::new).collect();
         self.baseline = None;
@@ -72,7 +72,8 @@ impl Conversation {
         self.entries.is_empty()
     }
 
-    /// The items as they are sent: every call has its output, every output its call.
+    /// The items as they are sent: a call without output gets [`ABORTED`], an output without call is left out. Without
+    /// `images`, a text takes their place.
     pub fn input(&self, images: bool) -> Vec<InputItem> {
         let calls: HashSet<&str> = self.entries.iter().filter_map(Entry::call_id).collect();
         let answered: HashSet<&str> = self.entries.iter().filter_map(Entry::answers).collect();
@@ -94,25 +95,25 @@ impl Conversation {
         input
     }
 
-    /// What the user said, oldest first, each message's texts joined.
+    /// The texts of the user's messages, oldest first, those of one message joined.
     pub fn user_texts(&self) -> Vec<String> {
         let said = self.entries.iter().filter(|entry| entry.sort == Sort::User);
         said.filter_map(|entry| entry.item.decode()).map(|item| text_of(&item)).collect()
     }
 
-    /// About how many bytes the items after the last one of the model are.
+    /// The approximate size of the items after the model's last one, in bytes.
     pub fn bytes_since_model(&self) -> usize {
         let after = self.entries.iter().rev();
         let after = after.take_while(|entry| !matches!(entry.sort, Sort::Model | Sort::Call(..)));
         after.map(|entry| entry.item.len()).sum()
     }
 
-    /// About how many bytes all items are.
+    /// The approximate size of all items, in bytes.
     pub fn bytes(&self) -> usize {
         self.entries.iter().map(|entry| entry.item.len()).sum()
     }
 
-    /// Takes away the oldest item and what belongs to it; false when nothing is left to take.
+    /// Removes the oldest item, with its output if it is a call. Returns false when there are no items.
     pub fn drop_oldest(&mut self) -> bool {
         if self.entries.is_empty() {
             return false;
@@ -125,8 +126,8 @@ impl Conversation {
         true
     }
 
-    /// Replaces the images of the newest tool output by a note, if that is what came last from outside the
-    /// model; false when there are none to replace.
+    /// Replaces the images of the newest tool output by a note. Returns false when it has none, or when a message of
+    /// the user is newer.
     pub fn drop_last_images(&mut self, note: &str) -> bool {
         let last = self.entries.iter_mut().rev().find(|entry| matches!(entry.sort, Sort::User | Sort::Output(_)));
         let Some(entry) = last.filter(|entry| entry.has_image && matches!(entry.sort, Sort::Output(_))) else {
@@ -139,7 +140,8 @@ impl Conversation {
         true
     }
 
-    /// Reads a thread's conversation from its rollout: from the last summary on, if that is enough.
+    /// Reads a thread's conversation from its rollout: from the turn with the last summary on if possible, else all of
+    /// it.
     pub async fn load(reader: &dyn Reader) -> Result<Self> {
         if let Some(from) = history::last_summary(reader).await?
             && let Some(known) = Self::load_from(reader, from).await?
@@ -150,60 +152,62 @@ impl Conversation {
     }
 
     async fn load_whole(reader: &dyn Reader) -> Result<Self> {
-        let mut rebuilt = Rebuilt::default();
-        let end = history::each_line(reader, |line| rebuilt.line(line)).await?;
-        Ok(rebuilt.finish(end))
+        let mut builder = ConversationBuilder::default();
+        let end = history::each_line(reader, |line| builder.line(line)).await?;
+        Ok(builder.finish(end))
     }
 
-    /// From the beginning of a turn on that holds a summary; `None` when that turn was rolled back.
+    /// Reads from the start of a turn that contains a summary; `None` when that turn was rolled back.
     async fn load_from(reader: &dyn Reader, from: Position) -> Result<Option<Self>> {
-        let mut rebuilt = Rebuilt { first_is_summary: true, ..Rebuilt::default() };
-        let end = history::each_line_from(reader, from, |line| rebuilt.line(line)).await?;
-        if rebuilt.lost {
+        let mut builder = ConversationBuilder { first_is_summary: true, ..ConversationBuilder::default() };
+        let end = history::each_line_from(reader, from, |line| builder.line(line)).await?;
+        if builder.lost {
             return Ok(None);
         }
-        if rebuilt.usage.is_none() {
-            rebuilt.usage = history::usage_before(reader, from).await?;
+        if builder.usage.is_none() {
+            builder.usage = history::usage_before(reader, from).await?;
         }
-        Ok(Some(rebuilt.finish(end)))
+        Ok(Some(builder.finish(end)))
     }
 }
 
-/// A thread's records on their way to a conversation.
+/// Builds a conversation from the records of a thread, in order.
 #[derive(Default)]
-pub(crate) struct Rebuilt {
-    now: State,
-    /// Where each turn began.
-    turns: Vec<Mark>,
-    /// The items before each summary, for turns that are taken back past one.
+pub(crate) struct ConversationBuilder {
+    now: BuiltContents,
+    /// The state before each turn.
+    turns: Vec<RollbackPoint>,
+    /// The items before each summary, for rollbacks of the turn that contains it.
     before: Vec<Vec<Entry>>,
     usage: Option<TokenUsageInfo>,
-    /// Whether a record opened the current turn; else a user message opens the next.
+    /// A record started the current turn. Without one, each user message starts a turn.
     explicit: bool,
-    /// The current turn was opened by a summary, and the next user message belongs to it.
+    /// The current turn was started by a summary; the next user message belongs to it.
     only_compacted: bool,
-    /// Reading began with a turn that holds a summary: what was before it is not known.
+    /// Reading began with a turn that contains a summary; the items before it are unknown.
     first_is_summary: bool,
-    /// That turn was rolled back, and with it everything that is known.
+    /// That turn was rolled back, so the result is unusable.
     lost: bool,
 }
 
+/// The items and settings after the records read so far.
 #[derive(Clone, Default)]
-struct State {
+struct BuiltContents {
     entries: Vec<Entry>,
     /// The last `turn_context`, undecoded.
     baseline: Option<Arc<str>>,
 }
 
-struct Mark {
+/// The state before a turn, to which a rollback of the turn returns.
+struct RollbackPoint {
     entries: usize,
-    /// How many summaries there were.
+    /// The number of summaries before the turn.
     generation: usize,
     baseline: Option<Arc<str>>,
 }
 
-impl Rebuilt {
-    /// The items so far, as they are sent.
+impl ConversationBuilder {
+    /// The items so far, as [`Conversation::input`] returns them.
     pub fn input(&self, images: bool) -> Vec<InputItem> {
         Conversation { entries: self.now.entries.clone(), ..Conversation::default() }.input(images)
     }
@@ -241,7 +245,7 @@ impl Rebuilt {
     }
 
     fn begin(&mut self) {
-        self.turns.push(Mark {
+        self.turns.push(RollbackPoint {
             entries: self.now.entries.len(),
             generation: self.before.len(),
             baseline: self.now.baseline.clone(),
@@ -267,7 +271,7 @@ impl Rebuilt {
         }
         let replaced = match &compacted.replacement_history {
             Some(items) => items.iter().filter_map(Entry::new).collect(),
-            // Old releases kept what the user said and the summary.
+            // Older releases kept the user's messages and the summary.
             None => {
                 let said = self.now.entries.iter().filter(|entry| entry.sort == Sort::User).cloned();
                 said.chain(Entry::new(&message("user", compacted.message.clone()))).collect()
@@ -277,7 +281,7 @@ impl Rebuilt {
         self.now.baseline = None;
     }
 
-    /// The turns that are forgotten are those that are no longer shown: all count, whatever they were for.
+    /// Removes the last turns. Turns are counted as in [`Turns`](crate::turns::Turns), with those without user input.
     fn roll_back(&mut self, turns: u32) {
         let kept = self.turns.len().saturating_sub(turns as usize);
         self.lost |= self.first_is_summary && kept == 0;

@@ -23,10 +23,10 @@ use tokio::sync::{MutexGuard, Notify};
 use crate::approval::Approval;
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::{Audience, EventSink, Subscriber};
-use joining::Joining;
+use joining::JoiningClient;
 use open_items::OpenItems;
 pub(crate) use recent::EventBudget;
-use recent::Recent;
+use recent::RecentEvents;
 
 /// Events that wait for clients that are joining, in bytes. Beyond it, publishers wait until these have joined, which
 /// takes as long as reading what was added to the rollout since it was read last.
@@ -39,25 +39,25 @@ pub(crate) struct EventLog {
     /// order of their ids. Not held across reads of the history.
     order: tokio::sync::Mutex<()>,
     /// Never held across an await.
-    state: Mutex<State>,
+    state: Mutex<LogState>,
     /// The bytes of all tails.
     tail: AtomicUsize,
     /// A tail was sent, or dropped.
     tail_sent: Notify,
 }
 
-struct State {
+struct LogState {
     last: EventId,
-    recent: Recent,
+    recent: RecentEvents,
     /// Replaced when it changes, so that a publisher takes it without a copy.
     subscribers: Arc<[Subscriber]>,
-    joining: Vec<Joining>,
+    joining: Vec<JoiningClient>,
     items: OpenItems,
     /// The open approvals by the ids of their events.
     approvals: BTreeMap<EventId, Arc<Approval>>,
 }
 
-impl State {
+impl LogState {
     /// Gives an event its id and keeps it; the bytes that were added to tails, too.
     fn append(&mut self, kind: EventKind) -> (Event, usize) {
         self.last = self.last.next();
@@ -94,9 +94,9 @@ impl EventLog {
     /// `epoch` must be greater than that of every earlier log of the thread.
     pub fn new(sink: Arc<dyn EventSink>, subscribers: Vec<Subscriber>, epoch: u64, budget: Arc<EventBudget>) -> Self {
         let last = EventId::before(epoch);
-        let state = State {
+        let state = LogState {
             last,
-            recent: Recent::new(last, budget),
+            recent: RecentEvents::new(last, budget),
             subscribers: subscribers.into(),
             joining: Vec::new(),
             items: OpenItems::default(),
@@ -111,7 +111,7 @@ impl EventLog {
         }
     }
 
-    /// Publishes a notification to the subscribers. An item ends only once, by the first notification that says so.
+    /// Publishes a notification to the subscribers. `item/completed` of an item that is not open is dropped.
     pub async fn publish(&self, notification: ServerNotification) {
         let _order = self.ordered().await;
         let (event, to) = {
@@ -187,7 +187,7 @@ impl EventLog {
         !self.state.lock().items.is_empty()
     }
 
-    fn append(&self, state: &mut State, kind: EventKind) -> Event {
+    fn append(&self, state: &mut LogState, kind: EventKind) -> Event {
         let (event, tail) = state.append(kind);
         if tail > 0 {
             self.tail.fetch_add(tail, Ordering::Relaxed);

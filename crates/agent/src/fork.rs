@@ -13,9 +13,9 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
-use crate::settings::{Basis, Resolve, Resolved};
+use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{Loading, Source, Threads, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, new_meta};
 use crate::turns::{Turns, interrupt_open};
 use crate::view::{Persistence, View};
 
@@ -38,7 +38,7 @@ impl Threads {
         }
     }
 
-    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<Copied, Refusal> {
+    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<ForkedThread, Refusal> {
         let _lane = match &source {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
@@ -65,10 +65,10 @@ impl Threads {
         source: &dyn Reader,
         ephemeral: bool,
         resolve: Resolve,
-    ) -> Result<Copied, Refusal> {
+    ) -> Result<ForkedThread, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
-        let Resolved { settings, profile, .. } = resolved;
+        let ResolvedSettings { settings, profile, .. } = resolved;
         if ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
@@ -76,7 +76,7 @@ impl Threads {
             // An ephemeral thread has no rollout to read it from.
             let conversation = Some(Conversation::load(source).await.map_err(unloadable)?);
             let view = View::new(thread, Persistence::Ephemeral);
-            return Ok((Loading { meta, view, reader, settings, profile, conversation, position: None }, turns));
+            return Ok((PreparedThread { meta, view, reader, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.preview.clone_from(&stored.meta.preview);
@@ -90,7 +90,7 @@ impl Threads {
         thread.status = ThreadStatus::Idle;
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
-        Ok((Loading { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
+        Ok((PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
     }
 }
 
@@ -137,4 +137,4 @@ async fn turns_for(id: ThreadId, source: &dyn Reader) -> Result<Vec<Turn>, Refus
     Ok(turns)
 }
 
-type Copied = (Loading, Vec<Turn>);
+type ForkedThread = (PreparedThread, Vec<Turn>);

@@ -1,4 +1,4 @@
-//! What git says about a working directory, for the record of a thread that begins there and for reviews.
+//! Facts about the git repository of a working directory, for the `session_meta` of a thread and for reviews.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub(crate) async fn is_repository(cwd: &str) -> bool {
     loomd_git::is_repository(Path::new(cwd), &ConfinedGit::default()).await
 }
 
-/// Where a branch and what is checked out parted.
+/// The merge base of a branch and `HEAD`.
 pub(crate) async fn merge_base(cwd: &str, branch: &str) -> Option<String> {
     loomd_git::merge_base(Path::new(cwd), branch, &ConfinedGit::default()).await
 }

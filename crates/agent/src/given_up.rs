@@ -1,11 +1,11 @@
-//! Items that nothing will come of any more.
+//! Items that were started and will not complete by themselves.
 
 use loomd_protocol::{
     CollabAgentToolCallStatus, CommandExecutionStatus, DynamicToolCallStatus, McpToolCallStatus, PatchApplyStatus,
     ThreadItem,
 };
 
-/// An item that was begun, as it is when its turn is over and nothing ended it.
+/// The completed form of an item that was open when its turn ended.
 pub(crate) fn given_up(mut item: ThreadItem) -> ThreadItem {
     match &mut item {
         ThreadItem::CommandExecution { status, exit_code, .. } => {

@@ -25,7 +25,7 @@ impl Grants {
         }
     }
 
-    /// What of this is among what the user gave.
+    /// The intersection with the permissions that the user granted.
     pub fn among(
         mut self,
         file_system: Option<&AdditionalFileSystemPermissions>,

@@ -1,4 +1,4 @@
-//! Reading a stored thread, a piece at a time.
+//! Reading the rollout of a thread, window by window.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -9,16 +9,16 @@ use loomd_store::{Position, Reader, Result, StoredLine, ThreadId};
 
 use crate::turns::{Turns, interrupt_open};
 
-/// How much of a rollout is in memory at a time while it is read.
+/// The size of a window.
 const PIECE: usize = 256 * 1024;
 
-/// How far back the end of a rollout is searched. What is not there is not recent.
+/// How many bytes from the end of a rollout [`last`] searches.
 const REACH: usize = 4 * 1024 * 1024;
 
-/// Where a thread says what it is.
+/// How many bytes from the start of a rollout are searched for its `session_meta`.
 const HEAD: usize = 64 * 1024;
 
-/// The turns of a thread. Unless one is running, none is in progress.
+/// The turns of a thread. Without `running`, a turn in progress is returned as interrupted.
 pub(crate) async fn turns(reader: &dyn Reader, running: bool) -> Result<Vec<Turn>> {
     let mut reading = ReadTurns::new(reader.id());
     reading.read_on(reader).await?;
@@ -29,7 +29,7 @@ pub(crate) async fn turns(reader: &dyn Reader, running: bool) -> Result<Vec<Turn
     Ok(turns)
 }
 
-/// The turns of a thread that may grow while they are read.
+/// Reads the turns of a thread, in steps, while its rollout may grow.
 pub(crate) struct ReadTurns {
     turns: Turns,
     read: Position,
@@ -40,7 +40,7 @@ impl ReadTurns {
         Self { turns: Turns::new(id), read: Position::START }
     }
 
-    /// Reads to the end of the rollout, from where it was last read to.
+    /// Reads from where the last call ended to the end of the rollout.
     pub async fn read_on(&mut self, reader: &dyn Reader) -> Result<()> {
         let turns = &mut self.turns;
         self.read = each_line_as_it_stands(reader, self.read, |line| turns.push_bytes(line)).await?;
@@ -52,12 +52,12 @@ impl ReadTurns {
     }
 }
 
-/// Hands over every readable line of a thread, in order; gives the position after the last.
+/// Calls `take` with every well-formed line of a thread, in order. Returns the position after the last.
 pub(crate) async fn each_line(reader: &dyn Reader, take: impl FnMut(&Line<'_>)) -> Result<Position> {
     each_line_from(reader, Position::START, take).await
 }
 
-/// The same, for the lines after a position.
+/// Like [`each_line`], for the lines after a position.
 pub(crate) async fn each_line_from(
     reader: &dyn Reader,
     from: Position,
@@ -74,7 +74,7 @@ pub(crate) async fn each_line_from(
 async fn each_line_as_it_stands(reader: &dyn Reader, from: Position, mut take: impl FnMut(&[u8])) -> Result<Position> {
     let mut window = reader.records_after(from, PIECE).await?;
     while !window.is_empty() {
-        // The next piece is fetched while this one is looked at.
+        // The next window is read while this one is processed.
         let mut next = reader.records_after(window.end(), PIECE);
         let begun = poll_fn(|cx| Poll::Ready(next.as_mut().poll(cx))).await;
         for line in window.lines() {
@@ -90,7 +90,7 @@ async fn each_line_as_it_stands(reader: &dyn Reader, from: Position, mut take: i
     Ok(window.end())
 }
 
-/// What a thread says of itself, whole. What is listed leaves out what is long.
+/// The complete `session_meta` of a thread. The index of the store leaves out its long fields.
 pub(crate) async fn meta(reader: &dyn Reader) -> Result<Option<SessionMeta>> {
     let window = reader.records_after(Position::START, HEAD).await?;
     let mut records = window.lines().filter_map(|line| Line::parse(line.bytes)?.decode());
@@ -126,8 +126,8 @@ fn token_usage(record: Record) -> Option<TokenUsageInfo> {
     }
 }
 
-/// Where to begin reading to know the conversation: the turn that holds the last summary with the items that
-/// replaced the history. `None` when there is none, or when it does not say where its turn began.
+/// The start of the turn with the last `compacted` record that has a `replacement_history`: the conversation can be
+/// read from there. `None` when there is no such record, or it is not in a turn with a start record.
 pub(crate) async fn last_summary(reader: &dyn Reader) -> Result<Option<Position>> {
     let (mut to, mut found) = (None, false);
     loop {
@@ -135,7 +135,7 @@ pub(crate) async fn last_summary(reader: &dyn Reader) -> Result<Option<Position>
         if window.is_empty() {
             return Ok(None);
         }
-        // Most pieces hold no summary, which is seen without looking at their lines.
+        // Most windows contain no summary, so their lines are not parsed.
         if found || memchr::memmem::find(window.bytes(), b"replacement_history").is_some() {
             let lines: Vec<StoredLine<'_>> = window.lines().collect();
             for line in lines.into_iter().rev() {
@@ -157,7 +157,7 @@ enum Boundary {
     Ends,
 }
 
-/// What a line says about the bounds of turns and of the conversation.
+/// The boundary of a turn or of the conversation that a line is, if any.
 fn boundary(line: &[u8]) -> Option<Boundary> {
     let kind = |kind: &str, payload_type: Option<&str>| match (kind, payload_type) {
         ("compacted", _) => Some(Boundary::Summary),
@@ -174,7 +174,7 @@ fn boundary(line: &[u8]) -> Option<Boundary> {
         _ => Line::parse(line).and_then(|line| kind(&line.kind, line.payload_type().as_deref())),
     };
     bound.filter(|bound| match bound {
-        // Old summaries need the history before them.
+        // Summaries of older releases need the items before them.
         Boundary::Summary => matches!(
             Line::parse(line).and_then(|line| line.decode()),
             Some(Record::Compacted(Compacted { replacement_history: Some(_), .. }))
@@ -183,8 +183,8 @@ fn boundary(line: &[u8]) -> Option<Boundary> {
     })
 }
 
-/// The last record before a position, or before the end, that `wanted` takes, if it is recent. Lines without the
-/// marker are not looked at.
+/// The last record before `to`, or in the rollout, for which `wanted` returns a value. Searches at most [`REACH`]
+/// bytes, and decodes only lines that contain `marker`.
 async fn last<T>(
     reader: &dyn Reader,
     mut to: Option<Position>,

@@ -1,6 +1,5 @@
-//! Pictures on disk, as models take them: a data URL, scaled down where it is larger than a model looks
-//! at. They are read and decoded off the async workers, one at a time per process, and only after the size that
-//! their header gives was found to be within limits.
+//! Images on disk as data URLs for models, scaled down to the size that models use. They are read and decoded on
+//! blocking threads, one at a time per process, and decoded only if the size in their header is within the limits.
 
 mod queue;
 
@@ -21,40 +20,40 @@ use loomd_protocol::ContentItem;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 
-/// Stands for a picture in what a model without eyes is sent.
+/// The text in place of an image in the input of a model without image input.
 pub const OMITTED: &str = "image content omitted because you do not support image input";
 
-/// The answer of `view_image` to a model without eyes.
+/// The output of `view_image` for a model without image input.
 pub const VIEW_NOT_ALLOWED: &str = "view_image is not allowed because you do not support image inputs";
 
-/// Models scale down what is larger, so sending more only costs time.
+/// Larger images are scaled down to this: models do so anyway.
 const MAX_WIDTH: u32 = 2048;
 const MAX_HEIGHT: u32 = 768;
 
-/// No camera makes larger files that a model would take.
+/// The largest image file that is read.
 const MAX_FILE_BYTES: u64 = 64 << 20;
 
-/// Small files can unpack to enormous pictures. Checked before anything is decoded.
+/// The most pixels of an image, checked before it is decoded: a small file can decompress to a huge image.
 const MAX_PIXELS: u64 = 64_000_000;
 
-/// The longest side: scaling needs memory for whole rows.
+/// The most pixels of a side: scaling allocates memory for whole rows.
 const MAX_SIDE: u32 = 65_535;
 
-/// What a decoder may allocate: four bytes per pixel.
+/// The most memory that a decoder may allocate: four bytes per pixel of [`MAX_PIXELS`].
 const MAX_DECODED_BYTES: u64 = 256 << 20;
 
 const JPEG_QUALITY: u8 = 85;
 
-/// What the converted pictures that are remembered may take. A scaled picture has about a megabyte.
+/// The memory of the cache of data URLs. A scaled image has about a megabyte.
 const MAX_CACHED_BYTES: usize = 32 << 20;
 
-/// Reads pictures, and remembers the last ones.
+/// Converts images to data URLs and caches the last ones.
 #[derive(Debug, Default)]
 pub struct Images {
-    cache: Mutex<Cache>,
+    cache: Mutex<ImageCache>,
 }
 
-/// Why a picture cannot be attached to a message, in the words that the model gets instead.
+/// Why an image cannot be attached to a message. The text takes the image's place in the message.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     #[error("Codex could not read the local image at `{}`: {source}", path.display())]
@@ -65,7 +64,7 @@ pub enum AttachError {
     Unsupported { path: PathBuf, media_type: &'static str },
 }
 
-/// Why `view_image` fails, in the words that the model gets.
+/// Why `view_image` fails. The text is the output of the call.
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
     #[error("unable to locate image at `{}`: {source}", path.display())]
@@ -77,15 +76,15 @@ pub enum ViewError {
 }
 
 impl Images {
-    /// A `localImage` input as parts of a message: the picture, or why it is not there. `number` counts the
-    /// pictures of a request from 1.
+    /// A `localImage` input as content of a message: the image with its label, or the text of an [`AttachError`].
+    /// `number` counts the images of a request from 1.
     pub async fn local_image(self: &Arc<Self>, path: PathBuf, number: usize) -> Vec<ContentItem> {
         let images = Arc::clone(self);
         let parts = queue::one_at_a_time(move || images.attached(&path, number)).await;
         parts.unwrap_or_else(|_| vec![ContentItem::InputText { text: "an image could not be read".into() }])
     }
 
-    /// The data URL of a picture that the model wants to see.
+    /// The data URL of an image for a `view_image` call.
     pub async fn view(self: &Arc<Self>, path: PathBuf) -> Result<Arc<str>, ViewError> {
         let (images, shown) = (Arc::clone(self), path.clone());
         let failed = |_| Err(ViewError::Process { path: shown, reason: "the decoder failed".into() });
@@ -99,7 +98,7 @@ impl Images {
         }
     }
 
-    /// The data URL of a picture that the user attached.
+    /// The data URL of an image that the user attached.
     fn attach(&self, path: &Path) -> Result<Arc<str>, AttachError> {
         let bytes = read(path).map_err(|source| AttachError::Read { path: path.into(), source })?;
         self.data_url(&bytes).map_err(|error| match (error, other_type(path)) {
@@ -133,7 +132,7 @@ impl Images {
     }
 }
 
-/// An `image` input as parts of a message. Its URL is passed on as it is.
+/// An `image` input as content of a message. Its URL is passed on unchanged.
 pub fn remote_image(url: &str) -> [ContentItem; 3] {
     labelled("<image>", url)
 }
@@ -160,7 +159,7 @@ enum BadImage {
     Codec(#[from] image::ImageError),
 }
 
-/// The picture as a data URL: as it is if models take it like that, converted otherwise.
+/// The image as a data URL: unchanged if its format and size are accepted, converted otherwise.
 fn convert(bytes: &[u8]) -> Result<String, BadImage> {
     let format = image::guess_format(bytes).map_err(|_| BadImage::NoFormat)?;
     let sent_as = match format {
@@ -168,13 +167,13 @@ fn convert(bytes: &[u8]) -> Result<String, BadImage> {
         ImageFormat::Gif => ImageFormat::Png,
         _ => return Err(BadImage::NoFormat),
     };
-    // Decoded in any case: a broken picture would fail every later call of the thread.
+    // Decoded in any case: the provider would reject every later call of the thread for a corrupt image.
     let (mut image, orientation) = decode(bytes, format)?;
     let fits = image.width() <= MAX_WIDTH && image.height() <= MAX_HEIGHT;
     if fits && sent_as == format {
         return Ok(url(format, bytes));
     }
-    // What a camera says about its position is lost in the conversion.
+    // Encoding drops the EXIF orientation, so it is applied to the pixels.
     image.apply_orientation(orientation);
     if image.width() > MAX_WIDTH || image.height() > MAX_HEIGHT {
         image = image.resize(MAX_WIDTH, MAX_HEIGHT, FilterType::Triangle);
@@ -215,7 +214,7 @@ fn url(format: ImageFormat, bytes: &[u8]) -> String {
     url
 }
 
-/// The media type that a name promises, unless it is one that models take.
+/// The media type of a file extension; `None` for formats that are accepted.
 fn other_type(path: &Path) -> Option<&'static str> {
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
     Some(match extension.as_deref().unwrap_or_default() {
@@ -237,14 +236,14 @@ fn other_type(path: &Path) -> Option<&'static str> {
     })
 }
 
-/// The last converted pictures by the hash of their files, the oldest first.
+/// Data URLs by the SHA-256 of their files, the least recently used first.
 #[derive(Debug, Default)]
-struct Cache {
+struct ImageCache {
     entries: VecDeque<([u8; 32], Arc<str>)>,
     bytes: usize,
 }
 
-impl Cache {
+impl ImageCache {
     fn get(&mut self, hash: [u8; 32]) -> Option<Arc<str>> {
         let at = self.entries.iter().position(|(known, _)| *known == hash)?;
         let entry = self.entries.remove(at)?;
@@ -277,14 +276,14 @@ mod tests {
         bytes.into_inner()
     }
 
-    /// A JPEG of a camera that was held sideways.
+    /// A JPEG whose EXIF orientation is a rotation by 90 degrees.
     fn sideways(width: u32, height: u32) -> Vec<u8> {
         let exif = b"\xff\xe1\x00\x22Exif\0\0II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0\x06\0\0\0\0\0\0\0";
         let plain = picture(width, height, ImageFormat::Jpeg);
         [&plain[..2], exif, &plain[2..]].concat()
     }
 
-    /// What is sent for a file: its media type, size and bytes.
+    /// The media type, size and bytes in the data URL of a file.
     fn sent(bytes: &[u8]) -> (String, (u32, u32), Vec<u8>) {
         let url = convert(bytes).unwrap();
         let (media_type, data) = url.strip_prefix("data:").unwrap().split_once(";base64,").unwrap();
@@ -294,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_fits_is_sent_as_it_is() {
+    fn an_image_within_the_size_is_sent_unchanged() {
         for (format, media_type) in
             [(ImageFormat::Png, "image/png"), (ImageFormat::Jpeg, "image/jpeg"), (ImageFormat::WebP, "image/webp")]
         {
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn a_larger_picture_is_scaled_and_keeps_its_format_and_shape() {
+    fn a_larger_image_is_scaled_and_keeps_its_format_and_aspect_ratio() {
         for (format, media_type, from, to) in [
             (ImageFormat::Png, "image/png", (2560, 8), (2048, 6)),
             (ImageFormat::Png, "image/png", (3, 1536), (2, 768)),
@@ -324,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_taken_sideways_is_turned_before_it_is_scaled() {
+    fn exif_orientation_is_applied_before_scaling() {
         let (_, size, _) = sent(&sideways(3072, 16));
         assert_eq!(size, (4, 768));
         let small = sideways(3, 2);
         assert_eq!(sent(&small).2, small);
     }
 
-    /// The start of a PNG of this size, with nothing behind its header.
+    /// A PNG of this size that ends after its header.
     fn png_header(width: u32, height: u32) -> Vec<u8> {
         let mut chunk = b"IHDR".to_vec();
         chunk.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
@@ -352,13 +351,13 @@ mod tests {
             );
             assert_eq!(convert(&png_header(width, height)).unwrap_err().to_string(), expected);
         }
-        // Within the limits it is decoded, and found to be broken.
+        // Within the limits it is decoded, which fails.
         let broken = convert(&png_header(8_000, 8_000)).unwrap_err().to_string();
         assert!(!broken.contains("megapixels"), "{broken}");
     }
 
     #[test]
-    fn a_pipe_is_refused_without_waiting_for_its_other_end() {
+    fn a_named_pipe_is_refused_without_blocking() {
         let folder = tempfile::tempdir().unwrap();
         let pipe = folder.path().join("a.png");
         rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).unwrap();
@@ -366,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_attached_is_explained() {
+    fn an_image_that_cannot_be_attached_is_replaced_by_the_reason() {
         let folder = tempfile::tempdir().unwrap();
         let broken = picture(30, 20, ImageFormat::Png);
         for (name, content, note, view) in [
@@ -393,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_explained() {
+    fn view_image_fails_with_the_reason() {
         let images = Images::default();
         let missing = Path::new("/missing.png");
         assert_eq!(
@@ -412,7 +411,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_are_labelled() {
+    fn images_are_sent_between_labels() {
         let text = |text: &str| ContentItem::InputText { text: text.into() };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.png");
@@ -431,10 +430,10 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_pictures_are_remembered() {
-        let mut cache = Cache::default();
+    fn the_cache_is_bounded_and_drops_the_least_recently_used() {
+        let mut cache = ImageCache::default();
         let half: Arc<str> = "x".repeat(MAX_CACHED_BYTES / 2).into();
-        let known = |cache: &mut Cache| [1, 2, 3].map(|number| cache.get([number; 32]).is_some());
+        let known = |cache: &mut ImageCache| [1, 2, 3].map(|number| cache.get([number; 32]).is_some());
         cache.insert([1; 32], Arc::clone(&half));
         cache.insert([2; 32], Arc::clone(&half));
         assert_eq!(known(&mut cache), [true, true, false]);
@@ -446,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_picture_is_converted_once() {
+    fn the_same_image_is_converted_once() {
         let images = Images::default();
         let bytes = picture(3, 2, ImageFormat::Gif);
         let [first, second] = [(); 2].map(|()| images.data_url(&bytes).unwrap());

@@ -1,5 +1,5 @@
-//! The queue of input for a running turn. The turn closes it under the same lock under which it finds it empty, so that no
-//! input is accepted and then lost.
+//! The queue of input for a running turn. The turn closes it under the same lock under which it finds it empty, so that
+//! no input is accepted and then lost.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,16 +27,16 @@ pub(crate) struct Inbox {
 }
 
 /// A reservation: one more input will come. The turn does not end before it is put or dropped.
-pub(crate) struct Hold(Arc<Inbox>);
+pub(crate) struct InboxReservation(Arc<Inbox>);
 
-impl Hold {
+impl InboxReservation {
     /// Puts the reserved input, also into a closed inbox.
     pub fn put(self, inputs: Input) {
         self.0.lock().inputs.push_back(inputs);
     }
 }
 
-impl Drop for Hold {
+impl Drop for InboxReservation {
     fn drop(&mut self) {
         self.0.lock().holds -= 1;
         self.0.released.notify_waiters();
@@ -62,14 +62,14 @@ impl Inbox {
     }
 
     /// Reserves an input; `None` when the inbox is closed.
-    pub fn hold(self: &Arc<Self>) -> Option<Hold> {
+    pub fn hold(self: &Arc<Self>) -> Option<InboxReservation> {
         let mut state = self.lock();
         if state.closed {
             return None;
         }
         state.holds += 1;
         drop(state);
-        Some(Hold(Arc::clone(self)))
+        Some(InboxReservation(Arc::clone(self)))
     }
 
     /// Resolves when no reservation is open.

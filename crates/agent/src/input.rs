@@ -1,4 +1,4 @@
-//! What a client sends as input, as the model is told it.
+//! User input of clients as messages for the model.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tokio_util::sync::CancellationToken;
 use crate::images::{self, Images};
 use crate::message::message_of;
 
-/// Stands for an image of a turn that was interrupted before its turn in the queue came.
+/// The text in place of an image that was not read because the turn was interrupted.
 const NOT_READ: &str = "image content omitted because the turn was interrupted";
 
-/// All inputs of one request become one message of the user. Once `cancel` is cancelled, images are no longer
-/// waited for.
+/// Makes one user message of the inputs of a request. Once `cancel` is cancelled, images that are not read yet are
+/// replaced by a text.
 pub(crate) async fn user_message(
     input: &[UserInput],
     cwd: &str,
@@ -44,7 +44,7 @@ pub(crate) async fn user_message(
     message_of("user", content)
 }
 
-/// The words in it.
+/// The texts of the input.
 pub(crate) fn text(input: &[UserInput]) -> String {
     let words = input.iter().filter_map(|part| match part {
         UserInput::Text { text, .. } => Some(text.as_str()),
@@ -53,7 +53,7 @@ pub(crate) fn text(input: &[UserInput]) -> String {
     words.collect()
 }
 
-/// The same input as the rollout keeps it for showing.
+/// The input as the rollout's record of the user's item.
 pub(crate) fn stored(input: &[UserInput], item_id: String) -> UserMessage {
     let mut stored = UserMessage { images: Some(Vec::new()), item_id: Some(item_id), ..UserMessage::default() };
     for part in input {
@@ -77,7 +77,7 @@ pub(crate) fn stored(input: &[UserInput], item_id: String) -> UserMessage {
     stored
 }
 
-/// A path of the client, relative to where the thread works.
+/// Resolves a path of the client against the thread's working directory.
 pub(crate) fn resolve(cwd: &str, path: &str) -> PathBuf {
     Path::new(cwd).join(path)
 }

@@ -80,7 +80,7 @@ pub use open::{ClientIdentity, Replay, ThreadOverrides};
 pub use paging::PageRequest;
 pub use refusal::{MAX_INPUT_CHARS, Refusal};
 pub use services::Services;
-pub use settings::{Basis, Profile, Resolve, Resolved, Settings};
+pub use settings::{Basis, Profile, Resolve, ResolvedSettings, Settings};
 pub use thread::{Opened, Reply};
 pub use threads::{NewThread, Source, Threads};
 pub use turn_requests::parse_id;

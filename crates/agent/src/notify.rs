@@ -1,11 +1,11 @@
-//! The user's program that is told when a turn is done.
+//! The user's `notify` program, which runs when a turn completes.
 
 use std::process::Stdio;
 
 use serde::Serialize;
 use tokio::process::Command;
 
-/// What the program is told, as JSON in its last argument.
+/// The JSON in the last argument of the program.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case", tag = "type", rename = "agent-turn-complete")]
 pub(crate) struct TurnComplete<'a> {
@@ -14,12 +14,12 @@ pub(crate) struct TurnComplete<'a> {
     pub cwd: &'a str,
     /// The name of the client.
     pub client: &'a str,
-    /// Everything that the user said in the thread.
+    /// The texts of the user's messages in the thread.
     pub input_messages: Vec<String>,
     pub last_assistant_message: Option<&'a str>,
 }
 
-/// Starts the program and does not wait for it. One that cannot be started is none of the turn's business.
+/// Starts the program and does not wait for it. A failure to start it does not affect the turn.
 pub(crate) fn run(program: &[String], completed: &TurnComplete<'_>) {
     let Some((name, arguments)) = program.split_first() else { return };
     let Ok(json) = serde_json::to_string(completed) else { return };

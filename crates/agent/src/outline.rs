@@ -1,58 +1,58 @@
-//! Where the turns of a rollout begin, so that a page reads only its own turns. An outline is made from the
-//! rollout, extended as that grows, and thrown away when the two disagree; it is never the only copy of anything.
+//! The outline of a rollout: where its turns begin, so that a page reads only its own turns. It is derived from the
+//! rollout, extended as the rollout grows, dropped when the two disagree, and never the only copy of anything.
 
 use loomd_protocol::Turn;
 use loomd_store::{Position, Reader, Result, Store, Window};
 
-use crate::turns::{Counters, Past, Start, Turns};
+use crate::turns::{ClosedTurns, Counters, Start, Turns};
 
-/// How much of a rollout is in memory at a time while it is outlined, and while turns are read.
+/// The size of the windows in which a rollout is read.
 const PIECE: usize = 256 * 1024;
 
-/// The turns of a rollout by place. About 40 bytes a turn.
+/// The turns of a rollout by index, oldest first. About 40 bytes per turn.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outline {
     marks: Marks,
-    /// How much of the rollout has been read for good: no turn is open here.
+    /// Where the next [`Outline::extend`] begins to read: the start of the open turn, else the end of the rollout.
     read: Start,
-    /// The turn that is still open at the end of the rollout.
+    /// The turn that is open at the end of the rollout.
     open: Option<Mark>,
-    /// The end of the rollout.
+    /// The end of the rollout when it was last read.
     end: Position,
-    /// Bytes that were read since the outline was last kept in the store.
+    /// The bytes that were read since the outline was last stored.
     unkept: usize,
 }
 
-/// The form in which outlines are kept. Others are made anew.
+/// The version of the stored form. An outline of another version is ignored.
 const FORM: u64 = 1;
-/// An outline is kept when this much was read since.
+/// An outline is stored after this many bytes were read.
 const KEPT_EVERY: usize = 1024 * 1024;
 
 #[derive(Clone, Copy, Debug)]
 struct Mark {
-    /// Of the turn's id.
+    /// The hash of the turn's id.
     id: u64,
     start: Start,
     items: u32,
 }
 
-/// The place of a turn that was rolled back.
+/// The index of a turn that was rolled back.
 const DROPPED: u32 = u32::MAX;
 
-/// Turns that are over.
+/// The closed turns.
 #[derive(Clone, Debug, Default)]
 struct Marks {
     turns: Vec<Mark>,
-    /// Lines behind the end of a turn that belong to it: the turn's place and the line's position, in the order of
+    /// Lines after the end of the turn that they belong to: the turn's index and the line's position, in the order of
     /// the lines.
     late: Vec<(u32, Position)>,
-    /// A rollback came after late lines, so that items are not counted exactly.
+    /// A rollback came after late lines, so the count of items may be wrong.
     inexact: bool,
-    /// Ids were made from an inexact count. They would differ from those that a reading of all records makes.
+    /// An id was made from an inexact count, and may differ from the id that reading the whole rollout gives.
     unusable: bool,
 }
 
-impl Past for Marks {
+impl ClosedTurns for Marks {
     fn push(&mut self, turn: Turn, start: Start) {
         let items = u32::try_from(turn.items.len()).unwrap_or(u32::MAX);
         self.turns.push(Mark { id: hash(&turn.id), start, items });
@@ -79,40 +79,40 @@ impl Past for Marks {
         self.turns.iter().map(|mark| u64::from(mark.items)).sum()
     }
 
-    fn count_matters(&mut self) {
+    fn item_count_used(&mut self) {
         self.unusable |= self.inexact;
     }
 }
 
 impl Marks {
-    /// Whether the line belongs to an earlier turn than the one in which it stands.
+    /// Whether the line belongs to an earlier turn than its neighbours.
     fn is_late(&self, position: Position) -> bool {
         self.late.binary_search_by_key(&position, |(_, late)| *late).is_ok()
     }
 }
 
 impl Outline {
-    /// How many turns there are, the open one included.
+    /// The number of turns, with the open one.
     pub fn len(&self) -> usize {
         self.marks.turns.len() + usize::from(self.open.is_some())
     }
 
-    /// Whether nothing has been read for it.
+    /// Whether no record has been read yet.
     pub fn is_new(&self) -> bool {
         self.end == Position::START
     }
 
-    /// Whether turns can be read by their places. If not, only a reading of the whole rollout gives their ids.
+    /// Whether turns can be read by index. If not, the whole rollout has to be read for their ids.
     pub fn is_usable(&self) -> bool {
         !self.marks.unusable
     }
 
-    /// About how much memory it takes.
+    /// The approximate memory of the outline.
     pub fn bytes(&self) -> usize {
         self.marks.turns.capacity() * size_of::<Mark>() + self.marks.late.capacity() * size_of::<(u32, Position)>()
     }
 
-    /// The places of the turns that may have this id.
+    /// The indices of the turns whose id has the hash of `id`.
     pub fn places(&self, id: &str) -> impl DoubleEndedIterator<Item = usize> {
         let id = hash(id);
         (0..self.len()).filter(move |at| self.mark(*at).is_some_and(|mark| mark.id == id))
@@ -122,14 +122,14 @@ impl Outline {
         self.marks.turns.get(at).or(self.open.as_ref().filter(|_| at == self.marks.turns.len()))
     }
 
-    /// The outline that was kept for a rollout, if it is still one of it.
+    /// Loads the stored outline of a rollout. `None` when there is none, or the rollout has been rewritten since.
     pub async fn kept(store: &dyn Store, reader: &dyn Reader) -> Option<Self> {
         let bytes = store.derived(reader.id()).await.ok()??;
         let (outline, last_line) = Self::decode(&bytes)?;
         (last_line_hash(reader, outline.read.position).await.ok()? == last_line).then_some(outline)
     }
 
-    /// Keeps the outline, if it has grown enough.
+    /// Stores the outline if at least [`KEPT_EVERY`] bytes were read since the last time.
     pub async fn keep(&mut self, store: &dyn Store, reader: &dyn Reader) -> Result<()> {
         if self.unkept >= KEPT_EVERY {
             let last_line = last_line_hash(reader, self.read.position).await?;
@@ -139,7 +139,7 @@ impl Outline {
         Ok(())
     }
 
-    /// As numbers, up to where no turn is open: the rest is read again.
+    /// The outline up to `read` as little-endian numbers. The open turn is left out: it is read again.
     fn encode(&self, last_line: u64) -> Vec<u8> {
         let late: Vec<_> = self.marks.late.iter().filter(|(_, position)| *position < self.read.position).collect();
         let mut numbers = vec![
@@ -181,7 +181,7 @@ impl Outline {
         Some((Self { marks, read, open: None, end: Position::START, unkept: 0 }, last_line))
     }
 
-    /// Reads what was added to the rollout. One that became shorter is read anew.
+    /// Reads the records that were added to the rollout. A rollout that became shorter is read from the start.
     pub async fn extend(&mut self, reader: &dyn Reader) -> Result<()> {
         let mut window = reader.records_after(self.read.position, PIECE).await?;
         if window.thread_end() < self.end.max(self.read.position) {
@@ -191,9 +191,9 @@ impl Outline {
         if window.thread_end() == self.end && self.end > Position::START {
             return Ok(());
         }
-        // Left empty, and made anew, if this is given up in the middle.
+        // Cancel-safe: dropped in the middle, this leaves an empty outline, which reads the rollout from the start.
         let Self { mut marks, read: before, mut unkept, .. } = std::mem::take(self);
-        // What belongs to an earlier turn and stands behind the beginning of the open one is met again.
+        // Late lines after the start of the open turn are read again.
         marks.late.retain(|(_, position)| *position < before.position);
         let mut turns = Turns::after(reader.id(), marks, before.counters);
         let mut bytes = 0;
@@ -213,11 +213,11 @@ impl Outline {
         if read.position > before.position {
             unkept += bytes;
         }
-        *self = Self { marks: turns.past, read, open, end, unkept };
+        *self = Self { marks: turns.closed, read, open, end, unkept };
         Ok(())
     }
 
-    /// The turns at these places, oldest first; `None` when the rollout is not the one that was outlined.
+    /// Reads the turns with these indices, oldest first; `None` when the rollout has been rewritten.
     pub async fn read(&self, reader: &dyn Reader, places: std::ops::Range<usize>) -> Result<Option<Vec<Turn>>> {
         let id = reader.id();
         let mut lines = Lines { reader, window: None };
@@ -226,13 +226,13 @@ impl Outline {
             let Some(mark) = self.mark(at) else { break };
             let mut turns = Turns::after(id, Vec::new(), mark.start.counters);
             let mut from = mark.start.position;
-            while turns.past.is_empty() && from < self.end {
+            while turns.closed.is_empty() && from < self.end {
                 let Some(next) = lines
                     .each(from, self.end, |position, line| {
                         if !self.marks.is_late(position) {
                             turns.push_at(position, line);
                         }
-                        turns.past.is_empty()
+                        turns.closed.is_empty()
                     })
                     .await?
                 else {
@@ -241,7 +241,7 @@ impl Outline {
                 from = next;
             }
             let mut turns = Turns::after(id, turns.finish(), Counters::default());
-            turns.past.truncate(1);
+            turns.closed.truncate(1);
             for (_, late) in self.marks.late.iter().filter(|(late, _)| *late as usize == at) {
                 lines
                     .each(*late, self.end, |position, line| {
@@ -250,7 +250,7 @@ impl Outline {
                     })
                     .await?;
             }
-            match turns.past.pop().filter(|turn| hash(&turn.id) == mark.id) {
+            match turns.closed.pop().filter(|turn| hash(&turn.id) == mark.id) {
                 Some(turn) => found.push(turn),
                 None => return Ok(None),
             }
@@ -259,15 +259,15 @@ impl Outline {
     }
 }
 
-/// Lines of a rollout, from places that mostly follow each other.
+/// Reads lines of a rollout from positions that mostly ascend. Keeps the last window.
 struct Lines<'a> {
     reader: &'a dyn Reader,
     window: Option<Window>,
 }
 
 impl Lines<'_> {
-    /// Hands over the lines of one window between two positions, until `take` wants no more. Gives the position to go
-    /// on from; `None` at the end of the rollout.
+    /// Calls `take` with the lines of one window between two positions until it returns false. Returns the position to
+    /// continue from; `None` at `to` or at the end of the rollout.
     async fn each(
         &mut self,
         from: Position,
@@ -290,7 +290,7 @@ impl Lines<'_> {
     }
 }
 
-/// Of the line before a position.
+/// The hash of the line before a position.
 async fn last_line_hash(reader: &dyn Reader, position: Position) -> Result<u64> {
     let window = reader.records_before(Some(position), 1).await?;
     Ok(hash_bytes(window.bytes()) ^ window.end().to_bits())
@@ -300,7 +300,7 @@ fn hash(id: &str) -> u64 {
     hash_bytes(id.as_bytes())
 }
 
-/// FNV-1a: the same in every release.
+/// FNV-1a. Stored outlines contain it, so it must not change between releases.
 fn hash_bytes(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
@@ -376,7 +376,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
         #[test]
-        fn turns_read_by_place_are_those_of_a_whole_reading_however_the_rollout_grew(
+        fn turns_read_by_index_equal_those_of_the_whole_rollout(
             pieces in prop::collection::vec(prop::collection::vec(record(), 0..12), 1..5),
         ) {
             let store = MemoryStore::new();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_rewritten_rollout_is_noticed() {
+    async fn the_outline_of_a_rewritten_rollout_is_not_used() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("rollout.jsonl");
         let turn = |id: &str| {

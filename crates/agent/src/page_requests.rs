@@ -5,13 +5,13 @@ use loomd_protocol::{
 };
 use loomd_store::{Error, ThreadId};
 
-use crate::pages::{OpenTurn, Reading};
+use crate::pages::{OpenTurn, TurnSource};
 use crate::paging::{PageBuilder, PageRequest};
 use crate::refusal::Refusal;
 use crate::threads::{Threads, has_turns, unreadable};
 
 impl Threads {
-    /// A page of a thread's turns.
+    /// Returns a page of a thread's turns.
     pub async fn turns_page(
         &self,
         id: ThreadId,
@@ -28,7 +28,7 @@ impl Threads {
         page.finish()
     }
 
-    /// A page of a thread's items, or of one turn's.
+    /// Returns a page of the items of a thread, or of one of its turns.
     pub async fn items_page(
         &self,
         id: ThreadId,
@@ -42,15 +42,15 @@ impl Threads {
             if wanted {
                 page.add(turn);
             }
-            // Turns that share an id follow each other, if there are any.
+            // Turns with the same id are adjacent.
             wanted && !page.is_full()
         })
         .await?;
         page.finish()
     }
 
-    /// Hands over a thread's turns in an order, from the one with an id or from the first on, until `take` wants
-    /// no more; none when no turn has the id.
+    /// Calls `take` with a thread's turns in order, from the one with the id `from` or else the first, until it returns
+    /// false. Not called when no turn has the id.
     async fn each_turn(
         &self,
         id: ThreadId,
@@ -62,7 +62,7 @@ impl Threads {
         let running = match self.get(id) {
             Some(loaded) => {
                 has_turns(id, &loaded)?;
-                // Looked at before the rollout is read: an item that ends meanwhile is found there.
+                // Taken before the rollout is read: an item that completes meanwhile is found in the rollout.
                 loaded
                     .view
                     .running_turn()
@@ -75,8 +75,8 @@ impl Threads {
         };
         let read = async {
             let reader = self.store.open(id).await?;
-            let reading = Reading { store: &*self.store, reader: &*reader, running };
-            self.outlines.each_turn(reading, from, direction, take).await
+            let source = TurnSource { store: &*self.store, reader: &*reader, running };
+            self.outlines.each_turn(source, from, direction, take).await
         };
         read.await.map_err(|error| unreadable(id, error))
     }

@@ -1,5 +1,4 @@
-//! Pages of turns and items. A page reads the turns that it shows and no others: an outline of the rollout, kept
-//! in memory and extended as the rollout grows, says where they are.
+//! Reading turns for pages. Only the turns of the page are read: a cached outline of the rollout gives their positions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,24 +10,25 @@ use parking_lot::Mutex;
 use crate::history;
 use crate::outline::Outline;
 
-/// Turns that are read at a time.
+/// The number of turns that are read at a time.
 const BLOCK: usize = 16;
 
-/// A turn that is running, and its items that are not in the rollout yet.
+/// The running turn, and its items that were published as started and not yet as completed.
 pub(crate) struct OpenTurn {
     pub turn_id: String,
     pub items: Vec<ThreadItem>,
 }
 
-/// A thread whose turns are read.
-pub(crate) struct Reading<'a> {
+/// The thread whose turns are read.
+pub(crate) struct TurnSource<'a> {
     pub store: &'a dyn Store,
     pub reader: &'a dyn Reader,
     pub running: Option<OpenTurn>,
 }
 
-impl Reading<'_> {
-    /// A turn as it is now.
+impl TurnSource<'_> {
+    /// A stored turn with its current state: the running turn is in progress and has its open items, any other turn
+    /// that never ended was interrupted.
     fn shown(&self, mut turn: Turn) -> Turn {
         match &self.running {
             None if turn.status == TurnStatus::InProgress => turn.status = TurnStatus::Interrupted,
@@ -43,7 +43,7 @@ impl Reading<'_> {
         turn
     }
 
-    /// Through the whole rollout.
+    /// [`Outlines::each_turn`] without an outline: reads the whole rollout.
     async fn each_of_all(
         &self,
         from: Option<&str>,
@@ -64,49 +64,51 @@ impl Reading<'_> {
     }
 }
 
-/// The memory that outlines may take in all.
+/// The most memory of all cached outlines.
 const MAX_BYTES: usize = 16 * 1024 * 1024;
 const MAX_OUTLINES: usize = 256;
 
-/// Outlines of the rollouts that were last paged through.
+/// A cache of the outlines that were last used.
 #[derive(Default)]
-pub(crate) struct Outlines(Mutex<Cache>);
+pub(crate) struct Outlines(Mutex<OutlineCache>);
 
 #[derive(Default)]
-struct Cache {
-    known: HashMap<ThreadId, Known>,
+struct OutlineCache {
+    known: HashMap<ThreadId, CachedOutline>,
     clock: u64,
 }
 
-struct Known {
+struct CachedOutline {
     outline: Arc<tokio::sync::Mutex<Outline>>,
     bytes: usize,
     used: u64,
 }
 
 impl Outlines {
+    /// Calls `take` with the turns of a thread in order, from the one with the id `from` or else the first, until it
+    /// returns false. Not called when no turn has the id.
     pub async fn each_turn(
         &self,
-        reading: Reading<'_>,
+        source: TurnSource<'_>,
         from: Option<&str>,
         direction: SortDirection,
         mut take: impl FnMut(Turn) -> bool,
     ) -> StoreResult<()> {
-        let id = reading.reader.id();
+        let id = source.reader.id();
         let shared = self.get(id);
         let mut outline = shared.lock().await;
         if outline.is_new()
-            && let Some(kept) = Outline::kept(reading.store, reading.reader).await
+            && let Some(kept) = Outline::kept(source.store, source.reader).await
         {
             *outline = kept;
         }
-        outline.extend(reading.reader).await?;
-        if let Err(error) = outline.keep(reading.store, reading.reader).await {
+        outline.extend(source.reader).await?;
+        if let Err(error) = outline.keep(source.store, source.reader).await {
             tracing::debug!(%error, thread = %id, "an outline could not be kept");
         }
         self.used(id, outline.bytes());
         if !outline.is_usable() {
-            return reading.each_of_all(from, direction, take).await;
+            return source.each_of_all(from, direction, take).await;
         }
         let begin = match (from, direction) {
             (None, SortDirection::Asc) => Some(0),
@@ -121,11 +123,11 @@ impl Outlines {
                 SortDirection::Asc => at..(at + BLOCK).min(outline.len()),
                 SortDirection::Desc => (at + 1).saturating_sub(BLOCK)..at + 1,
             };
-            let Some(mut turns) = outline.read(reading.reader, block.clone()).await? else {
-                // Another program has rewritten the rollout.
+            let Some(mut turns) = outline.read(source.reader, block.clone()).await? else {
+                // The rollout was rewritten by another program.
                 *outline = Outline::default();
                 return match given {
-                    false => reading.each_of_all(from, direction, take).await,
+                    false => source.each_of_all(from, direction, take).await,
                     true => Ok(()),
                 };
             };
@@ -134,7 +136,7 @@ impl Outlines {
             }
             for turn in turns {
                 given = true;
-                if !take(reading.shown(turn)) {
+                if !take(source.shown(turn)) {
                     return Ok(());
                 }
             }
@@ -147,18 +149,18 @@ impl Outlines {
     }
 
     fn get(&self, id: ThreadId) -> Arc<tokio::sync::Mutex<Outline>> {
-        let known = || Known { outline: Arc::default(), bytes: 0, used: 0 };
+        let known = || CachedOutline { outline: Arc::default(), bytes: 0, used: 0 };
         Arc::clone(&self.0.lock().known.entry(id).or_insert_with(known).outline)
     }
 
-    /// Takes note of an outline's size, and forgets those that were not used for longest if they are too many.
+    /// Sets an outline's size and time of use, and evicts the least recently used outlines beyond the limits.
     fn used(&self, id: ThreadId, bytes: usize) {
         let cache = &mut *self.0.lock();
         cache.clock += 1;
         if let Some(known) = cache.known.get_mut(&id) {
             (known.bytes, known.used) = (bytes, cache.clock);
         }
-        let total = |known: &HashMap<ThreadId, Known>| known.values().map(|known| known.bytes).sum::<usize>();
+        let total = |known: &HashMap<ThreadId, CachedOutline>| known.values().map(|known| known.bytes).sum::<usize>();
         while cache.known.len() > MAX_OUTLINES || total(&cache.known) > MAX_BYTES {
             let oldest = cache.known.iter().filter(|(other, _)| **other != id).min_by_key(|(_, known)| known.used);
             let Some(oldest) = oldest.map(|(id, _)| *id) else { break };

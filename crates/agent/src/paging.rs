@@ -1,7 +1,7 @@
 //! Pages of a thread's history, bounded by rows and by bytes.
 //!
-//! A cursor names a row and whether the page begins at it or behind it, so that pages stay what they are
-//! while a thread grows.
+//! A cursor names a row (the anchor), and whether the page begins with it or after it. So a cursor stays valid while
+//! the thread grows.
 
 use loomd_protocol::{
     SortDirection, ThreadItem, ThreadItemEntry, ThreadItemsListResponse, ThreadTurnsListResponse, Turn, TurnItemsView,
@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::refusal::Refusal;
 
-/// Rows of a page when the client does not say, and at most.
+/// The rows of a page: without a `limit`, and at most.
 const DEFAULT_ROWS: u32 = 25;
 const MAX_ROWS: u32 = 100;
 
-/// The bytes of a page beyond which no further row is added: what every client can take in one message.
+/// The most bytes of a page's rows. A page has at least one row, however long.
 const MAX_BYTES: usize = 512 * 1024;
 
-/// What a client asked for.
+/// The pagination params of a request.
 #[derive(Clone, Debug, Default)]
 pub struct PageRequest {
     pub cursor: Option<String>,
@@ -36,7 +36,7 @@ impl PageRequest {
     }
 }
 
-/// The row that a page begins at or behind.
+/// The anchor of a page: the row that it begins with (`include_anchor`) or after.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Cursor {
@@ -46,15 +46,15 @@ struct Cursor {
     include_anchor: bool,
 }
 
-/// A page that is being filled with turns, in the order that was asked for, from the one that the cursor names on.
+/// Collects the rows of a page. Turns are added in the direction of the request, from the turn of the cursor on.
 pub(crate) struct PageBuilder<'a, T> {
     request: &'a PageRequest,
     cursor: Option<Cursor>,
     rows: Vec<T>,
-    /// Rows behind the cursor, and their bytes.
+    /// The rows of the page so far, without those before the cursor, and their bytes.
     counted: usize,
     bytes: usize,
-    /// The turn of the cursor has been seen, and the cursor's row was not in it.
+    /// The turn of the cursor was added and does not contain the anchor: the cursor is invalid.
     lost: bool,
 }
 
@@ -63,7 +63,7 @@ impl<'a, T: Serialize> PageBuilder<'a, T> {
         Ok(Self { request, cursor: request.cursor()?, rows: Vec::new(), counted: 0, bytes: 0, lost: false })
     }
 
-    /// The turn to begin with; `None` for the first.
+    /// The id of the turn to begin with; `None` for the first turn.
     pub fn anchor(&self) -> Option<&str> {
         self.cursor.as_ref().map(|cursor| cursor.turn_id.as_str())
     }
@@ -72,7 +72,8 @@ impl<'a, T: Serialize> PageBuilder<'a, T> {
         self.request.direction
     }
 
-    /// Whether there are rows for a whole page, and one more that says that it is not the last; or there will never be.
+    /// Whether no further turn has to be added: there is one row more than the page takes, which shows that there is a
+    /// next page, or the cursor is invalid.
     pub fn is_full(&self) -> bool {
         self.lost || self.counted > self.request.limit() || (self.counted > 1 && self.bytes > MAX_BYTES)
     }
@@ -81,7 +82,7 @@ impl<'a, T: Serialize> PageBuilder<'a, T> {
         let behind = match &self.cursor {
             None => true,
             Some(_) if self.counted > 0 => true,
-            // The anchor itself, or what comes before it in its turn.
+            // Nothing is counted yet: the row is the anchor, directly follows it, or precedes it in its turn.
             Some(cursor) => {
                 let anchor = |row: &T| key(row) == (cursor.turn_id.clone(), cursor.item_id.clone());
                 (anchor(&row) && cursor.include_anchor) || self.rows.last().is_some_and(anchor)
@@ -137,7 +138,7 @@ fn item_key(entry: &ThreadItemEntry) -> (String, Option<String>) {
     (entry.turn_id.clone(), Some(entry.item.id().to_owned()))
 }
 
-/// As much of a turn as was asked for.
+/// A turn with the items of a view. A summary has the user's messages and the last message of the agent.
 fn shown(mut turn: Turn, view: TurnItemsView) -> Turn {
     match view {
         TurnItemsView::Full => {}
@@ -162,7 +163,7 @@ struct Page<T> {
     back: Option<String>,
 }
 
-/// `rows` are in the order of the page.
+/// Makes the page of the collected rows, which are in its order. Fails when the anchor is not among them.
 fn page<T: Serialize>(
     rows: Vec<T>,
     request: &PageRequest,
@@ -295,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_can_be_turned_back_and_stays_while_the_thread_grows() {
+    fn cursors_work_in_both_directions_and_stay_valid_while_the_thread_grows() {
         let newest = turns(thread(7, ""), &ask(None, 2, SortDirection::Desc), TurnItemsView::Full).unwrap();
         assert_eq!(newest.backwards_cursor.as_deref(), Some(r#"{"turnId":"t6","includeAnchor":true}"#));
         assert_eq!(newest.next_cursor.as_deref(), Some(r#"{"turnId":"t5","includeAnchor":false}"#));
@@ -306,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn views_show_nothing_the_gist_or_everything() {
+    fn a_view_has_no_items_or_a_summary_or_all_items() {
         for (view, expected) in [
             (TurnItemsView::NotLoaded, vec![]),
             (TurnItemsView::Summary, vec!["u0", "a0"]),
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn no_turn_is_read_in_vain_for_a_cursor_that_names_no_item() {
+    fn a_page_is_full_once_the_cursors_turn_lacks_its_item() {
         let request = ask(Some(r#"{"turnId":"t0","itemId":"no","includeAnchor":true}"#.into()), 1, SortDirection::Asc);
         let mut page = PageBuilder::<ThreadItemEntry>::new(&request).unwrap();
         page.add(thread(1, "").remove(0));
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cursor_that_was_not_given_out_is_refused() {
+    fn an_unknown_cursor_is_invalid() {
         for bad in ["zz", "{}", r#"{"turnId":"nope","includeAnchor":true}"#] {
             let request = ask(Some(bad.into()), 1, SortDirection::Asc);
             let error = turns(thread(1, ""), &request, TurnItemsView::Full).unwrap_err();

@@ -5,7 +5,7 @@ use loomd_protocol::{ServerNotification, ThreadItem};
 
 /// Output of one running command that is kept; of more, the end.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// What is dropped at a time, so that a chatty command does not move a megabyte with every line.
+/// The bytes that are dropped at a time, so that not every line of output moves a megabyte.
 const DROPPED_AT_ONCE: usize = 64 * 1024;
 /// Parts of one reasoning item. More are published but not kept.
 const MAX_PARTS: usize = 1024;
@@ -79,7 +79,7 @@ mod tests {
     use crate::event_log::testing::{Received, log};
     use crate::event_sink::Subscriber;
 
-    /// What a client makes of a delta, told apart by the method alone.
+    /// Applies a delta as a client does, by its method.
     fn client_adds(item: &mut JsonValue, event: &JsonValue) {
         let params = &event["params"];
         if params["itemId"] != item["id"] {
@@ -165,7 +165,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_snapshot_at_any_moment_and_the_later_deltas_make_what_was_seen_from_the_first(
+        fn a_snapshot_and_the_later_deltas_equal_all_deltas(
             deltas in prop::collection::vec(delta(), 0..40),
             joins in 0usize..41,
         ) {
@@ -195,7 +195,7 @@ mod tests {
                 view.iter_mut().for_each(|item| client_adds(item, &event));
             }
             prop_assert_eq!(&joined, &first);
-            // What is given up, or completed from what is open, is what was seen, too.
+            // The open items, from which abandoned items are completed, equal them, too.
             let open: Vec<JsonValue> = events.open_items("turn").iter().map(|item| json!(item)).collect();
             prop_assert_eq!(open, first);
         }

@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 const OVERRIDE: &str = "AGENTS.override.md";
 const PLAIN: &str = "AGENTS.md";
 
-/// Between what holds everywhere and what holds in the project.
+/// The separator between the home's document and those of the project.
 const SEPARATOR: &str = "\n\n--- project-doc ---\n\n";
 
-/// No document of a home is longer than this. It counts towards no other limit, but it is sent with every
-/// call, and a file that large is there by mistake.
+/// The most bytes of the home's document. `max_bytes` does not apply to it, but it is sent with every model call.
 const MAX_HOME_BYTES: u64 = 1 << 20;
 
 /// Where documents are looked for.
@@ -19,16 +18,16 @@ const MAX_HOME_BYTES: u64 = 1 << 20;
 pub struct ProjectDocs<'a> {
     pub home: &'a Path,
     pub cwd: &'a Path,
-    /// Names that mark the root of a project. Without any, only the working folder counts.
+    /// The names of entries that mark the root of a project. Without any, only the working folder is searched.
     pub root_markers: &'a [String],
-    /// Names that stand in for `AGENTS.md` in folders without one.
+    /// The names of files that are read in folders without `AGENTS.md`.
     pub fallback_names: &'a [String],
-    /// For all documents of the project together.
+    /// The limit of all documents of the project together.
     pub max_bytes: usize,
 }
 
 impl ProjectDocs<'_> {
-    /// The documents, joined. `None` when there is nothing to say.
+    /// The documents, joined; `None` when there are none.
     pub fn read(&self) -> Option<String> {
         match (self.home_doc(), self.project_doc()) {
             (Some(home), Some(project)) => Some(format!("{home}{SEPARATOR}{project}")),
@@ -36,7 +35,7 @@ impl ProjectDocs<'_> {
         }
     }
 
-    /// What holds everywhere.
+    /// The home's document.
     fn home_doc(&self) -> Option<String> {
         [OVERRIDE, PLAIN].iter().find_map(|name| {
             let text = text(&self.home.join(name), MAX_HOME_BYTES)?;
@@ -77,13 +76,12 @@ impl ProjectDocs<'_> {
     }
 }
 
-/// The text as the model gets it, named after the folder that it holds for.
+/// The documents as a section for the model, with the folder that they apply to.
 pub fn section(cwd: &Path, docs: &str) -> String {
     format!("# AGENTS.md instructions for {}\n\n<INSTRUCTIONS>\n{docs}\n</INSTRUCTIONS>", cwd.display())
 }
 
-/// The start of a file, as far as it is text. `None` when it cannot be read, which is not worth failing a
-/// thread for.
+/// The start of a file as text. `None` when it cannot be read: that does not fail the thread.
 fn text(path: &Path, max_bytes: u64) -> Option<String> {
     match loomd_regular::read_start(path, max_bytes) {
         Ok(bytes) => Some(String::from_utf8_lossy(whole_characters(&bytes)).into_owned()),
@@ -96,7 +94,7 @@ fn text(path: &Path, max_bytes: u64) -> Option<String> {
     }
 }
 
-/// Without the first half of a character that the end of the file, or the limit, cut in two.
+/// Removes an incomplete UTF-8 sequence at the end.
 fn whole_characters(bytes: &[u8]) -> &[u8] {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
@@ -154,7 +152,7 @@ mod tests {
     const ROOT: (&str, &str) = ("work/.git/HEAD", "");
 
     #[test]
-    fn nothing_is_said_where_there_is_nothing() {
+    fn without_documents_there_is_no_text() {
         assert_eq!(Case::new(&[]).read(), None);
         assert_eq!(Case::new(&[ROOT, ("work/AGENTS.md", " \n"), ("home/AGENTS.md", "\n")]).read(), None);
     }

@@ -1,6 +1,6 @@
-//! What the model is told in words: its base instructions, modes, reviews, compaction, and the notes that
-//! mark what happened between turns. The words stand in `prompts/*.md` and are ours; the tags around them
-//! are fixed, because other programs look for them. When a text is sent is decided elsewhere.
+//! Texts for the model: base instructions, modes, reviews, compaction, and notes about what happened between turns. The
+//! longer ones are in `prompts/*.md`. The tags around them are fixed, because other programs search for them. Callers
+//! decide when a text is sent.
 
 mod environment;
 mod extensions;
@@ -15,16 +15,16 @@ pub use extensions::{ListedSkill, MentionedPlugin, plugin_message, plugins_secti
 pub use permissions::Permissions;
 pub use review::{REVIEW_INSTRUCTIONS, ReviewOutcome, review_hint, review_prompt, review_report};
 
-/// Asks the model for a summary that can replace the history.
+/// The prompt for a summary that replaces the conversation.
 pub const COMPACTION_PROMPT: &str = trimmed(include_str!("../prompts/compaction.md"));
 
-/// Stands before a summary in the history, with a line break after it.
+/// The text before a summary in the conversation, followed by a line break.
 pub const SUMMARY_PREAMBLE: &str = trimmed(include_str!("../prompts/summary_preamble.md"));
 
-/// What a model is told that decides about actions in place of the user.
+/// The instructions of the reviewer that decides about actions in place of the user.
 pub const GUARDIAN_INSTRUCTIONS: &str = trimmed(include_str!("../prompts/guardian.md"));
 
-/// Tells the model that the user stopped a turn.
+/// The note that the user interrupted a turn.
 pub const TURN_ABORTED: &str = "<turn_aborted>\n\
     The user stopped the turn above on purpose. What was running was cancelled, so commands and edits may have taken \
     effect only in part: look at the state of things before you repeat any of them. Terminals in the background may \
@@ -42,18 +42,17 @@ const DEFAULT: &str = trimmed(include_str!("../prompts/mode_default.md"));
 const REALTIME_STARTED: &str = trimmed(include_str!("../prompts/realtime_started.md"));
 const REALTIME_ENDED: &str = trimmed(include_str!("../prompts/realtime_ended.md"));
 
-/// The `instructions` of a model that brings none of its own.
+/// The `instructions` for a model whose catalogue entry has none.
 pub fn base_instructions(personality: Personality) -> String {
     let section = manner(personality).map_or_else(String::new, |text| format!("# Manner\n\n{text}\n\n"));
     BASE.replacen("{personality}\n\n", &section, 1)
 }
 
-/// The developer section for a personality that is not part of the base instructions. `None` when there
-/// is nothing to say.
+/// The developer section for a personality that is not part of the base instructions; `None` for `none`.
 pub fn personality_section(personality: Personality) -> Option<String> {
     let text = manner(personality)?;
     Some(format!(
-        "<personality_spec>\nThe user chose how you should sound. From now on, and instead of earlier options of this \
+        "<personality_spec>\nThe user chose how you should sound. From now on, and instead of earlier wishes of this \
          kind:\n\n{text}\n</personality_spec>"
     ))
 }
@@ -66,8 +65,8 @@ fn manner(personality: Personality) -> Option<&'static str> {
     }
 }
 
-/// The developer section of a collaboration mode. Instructions that the client gave replace the built-in
-/// ones, and empty ones leave the section out. `may_ask` says whether `request_user_input` works here.
+/// The developer section of a collaboration mode. The client's instructions replace the built-in ones, and empty ones
+/// leave the section out. `may_ask`: whether `request_user_input` can be called in the default mode.
 pub fn collaboration_section(mode: ModeKind, given: Option<&str>, may_ask: bool) -> Option<String> {
     let text = match (given, mode) {
         (Some(given), _) => given.to_owned(),
@@ -95,17 +94,17 @@ pub fn realtime_ended() -> String {
     format!("<realtime_conversation>\n{REALTIME_ENDED}\n</realtime_conversation>")
 }
 
-/// A summary as it stands in the history.
+/// A summary as a user message of the conversation.
 pub fn summary_message(summary: &str) -> String {
     format!("{SUMMARY_PREAMBLE}\n{summary}")
 }
 
-/// Whether a user message is a summary of ours, and not something that the user wrote.
+/// Whether the text of a user message is that of [`summary_message`].
 pub fn is_summary(text: &str) -> bool {
     text.strip_prefix(SUMMARY_PREAMBLE).is_some_and(|rest| rest.starts_with('\n'))
 }
 
-/// A command that the user ran themselves, and what came out.
+/// The note about a command that the user ran, with its output.
 pub fn user_shell_command(command: &str, exit_code: i32, seconds: f64, output: &str) -> String {
     format!(
         "<user_shell_command>\n<command>\n{command}\n</command>\n<result>\nExit code: {exit_code}\nDuration: \
@@ -113,7 +112,7 @@ pub fn user_shell_command(command: &str, exit_code: i32, seconds: f64, output: &
     )
 }
 
-/// Tells a parent that a child agent came to an end. `status` is what `wait_agent` would show for it.
+/// The note for a parent about the final status of a child agent, which is the one that `wait_agent` returns.
 pub fn subagent_notification(agent_id: &str, status: &impl Serialize) -> serde_json::Result<String> {
     #[derive(Serialize)]
     struct Notification<'a, S> {
@@ -124,18 +123,18 @@ pub fn subagent_notification(agent_id: &str, status: &impl Serialize) -> serde_j
     Ok(format!("<subagent_notification>\n{json}\n</subagent_notification>"))
 }
 
-/// Tells the model that it answers instead of another one.
+/// The warning that another model answered than the one of the request.
 pub fn rerouted(asked: &str, answered: &str) -> String {
     format!("Warning: a request for the model {asked} was answered by {answered}, as the provider decided.")
 }
 
-/// The model that answered, if this is [`rerouted`]'s text.
+/// The model that answered, if `text` is one of [`rerouted`].
 pub fn rerouted_to(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("Warning: a request for the model ")?.strip_suffix(", as the provider decided.")?;
     rest.split_once(" was answered by ").map(|(_, answered)| answered)
 }
 
-/// Editors end files with a line break; the model needs none.
+/// The text of a file without the line break at its end.
 const fn trimmed(text: &str) -> &str {
     text.trim_ascii_end()
 }
@@ -149,7 +148,7 @@ mod tests {
     const PERSONALITIES: [Personality; 3] = [Personality::None, Personality::Friendly, Personality::Pragmatic];
 
     #[test]
-    fn base_instructions_hold_one_personality_and_no_slot() {
+    fn base_instructions_contain_one_personality_and_no_placeholder() {
         for personality in PERSONALITIES {
             let text = base_instructions(personality);
             let found: Vec<_> = [FRIENDLY, PRAGMATIC].iter().map(|manner| text.contains(manner)).collect();
@@ -160,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_real_personality_has_a_section() {
+    fn the_personality_none_has_no_section() {
         let wrapped = PERSONALITIES.map(|personality| {
             let section = personality_section(personality)?;
             Some(section.starts_with("<personality_spec>") && section.ends_with("</personality_spec>"))
@@ -183,21 +182,21 @@ mod tests {
     }
 
     #[test]
-    fn default_mode_says_whether_questions_can_be_asked() {
+    fn default_mode_mentions_request_user_input_where_it_can_be_called() {
         let [no, yes] = [false, true].map(|may_ask| collaboration_section(ModeKind::Default, None, may_ask).unwrap());
         assert!(no.contains("`request_user_input` does not work"), "{no}");
         assert!(yes.contains("`request_user_input` works"), "{yes}");
     }
 
     #[test]
-    fn a_summary_is_told_apart_from_what_the_user_wrote() {
+    fn only_text_with_the_preamble_is_a_summary() {
         let message = summary_message("THE SUMMARY");
         assert!(message.ends_with("\nTHE SUMMARY"));
         assert_eq!([&message, "THE SUMMARY", SUMMARY_PREAMBLE].map(is_summary), [true, false, false]);
     }
 
     #[test]
-    fn notes_have_their_tags() {
+    fn notes_are_wrapped_in_their_tags() {
         assert_eq!(
             user_shell_command("ls", 4, 0.024_13, "out\nerr\n"),
             "<user_shell_command>\n<command>\nls\n</command>\n<result>\nExit code: 4\nDuration: 0.0241 seconds\nOutput:\n\

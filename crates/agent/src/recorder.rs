@@ -1,14 +1,14 @@
-//! Writing a thread's records down, in the order in which they happen and before anybody is shown them.
+//! Writes a thread's records, in order and before they are published.
 
 use loomd_store::rollout::Record;
 use loomd_store::{Batch, Durability, Position, Result, Writer};
 
-/// Writes to one thread. One that is not kept takes records and forgets them.
+/// The writer of a thread. That of an ephemeral thread drops its records.
 pub(crate) struct Recorder {
     writer: Option<Box<dyn Writer>>,
     batch: Batch,
     closed: bool,
-    /// The end of the thread's records, as far as they were written here.
+    /// The end of the thread's records after the last flush.
     pub end: Position,
 }
 
@@ -18,7 +18,7 @@ impl Recorder {
         Self { writer, batch: Batch::new(), closed: false, end }
     }
 
-    /// Takes a record; it is written with the next flush.
+    /// Adds a record to the batch that the next flush writes.
     pub fn note(&mut self, record: &Record) -> Result<()> {
         if self.writer.is_some() {
             self.batch.push(record)?;
@@ -32,7 +32,7 @@ impl Recorder {
         self.closed = true;
     }
 
-    /// Nothing has been written, nor noted.
+    /// Whether the thread has no records, written or in the batch.
     pub fn is_untouched(&self) -> bool {
         self.end == Position::START && self.batch.is_empty()
     }
@@ -41,8 +41,8 @@ impl Recorder {
         self.closed
     }
 
-    /// Everything noted is written when this returns. A batch that could not be written is dropped: the caller
-    /// fails the turn and publishes nothing of it, or keeps the records and notes them again.
+    /// Writes the batch. One that cannot be written is dropped: the caller fails the turn and publishes nothing of it,
+    /// or notes the records again.
     pub async fn flush(&mut self, durability: Durability) -> Result<()> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if self.batch.is_empty() && durability == Durability::Flushed {

@@ -1,4 +1,4 @@
-//! Why something was not done, in words for the client.
+//! The errors of requests, with messages for the client.
 
 use loomd_config::CloudError;
 use loomd_protocol::NonSteerableTurnKind;
@@ -11,13 +11,13 @@ pub const MAX_INPUT_CHARS: usize = 1 << 20;
 /// A request that was not carried out.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 pub enum Refusal {
-    /// The request makes no sense as things are.
+    /// The request is invalid in the current state.
     #[error("{0}")]
     Invalid(String),
-    /// The request was fine; something else failed.
+    /// The request is valid and failed for another reason.
     #[error("{0}")]
     Failed(String),
-    /// The running turn takes no input.
+    /// The running turn cannot be steered.
     #[error("{message}")]
     NotSteerable { message: String, turn_kind: NonSteerableTurnKind },
     /// The organisation's requirements are not known, so no thread is opened.
@@ -46,7 +46,7 @@ impl Refusal {
     }
 }
 
-/// What only the store can know is wrong with a request is the caller's matter; the rest is not.
+/// Errors of the store that the request caused are `Invalid`, all others `Failed`.
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error {

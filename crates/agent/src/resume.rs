@@ -10,9 +10,9 @@ use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
 use crate::event_sink::Subscriber;
 use crate::message::text_of;
 use crate::refusal::Refusal;
-use crate::settings::{Basis, Resolve, Resolved};
+use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{Loading, Source, Threads, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, new_meta};
 use crate::view::{Persistence, View};
 use crate::{git, history, markers};
 
@@ -62,7 +62,7 @@ impl Threads {
         drop(lane);
     }
 
-    /// A loaded thread that does not fit the request: its history is its own, and so is its file.
+    /// Refuses a request with a history, or with the path of another rollout, for a thread that is loaded.
     pub fn refuse_mismatch(&self, id: ThreadId, history: bool, path: Option<&str>) -> Result<(), Refusal> {
         let Some((_, active)) = self.persistence(id) else { return Ok(()) };
         if history {
@@ -78,7 +78,7 @@ impl Threads {
         }
     }
 
-    /// A new thread with a past that the client brings.
+    /// Opens a new thread with a history that the client sends.
     pub async fn resume_history(
         &self,
         items: Vec<ResponseItem>,
@@ -116,13 +116,13 @@ impl Threads {
     }
 }
 
-/// What a stored thread is resumed with: its whole metadata, its settings and, if they are wanted, its turns.
+/// The complete metadata, the settings and, if requested, the turns of a stored thread.
 async fn prepare(
     stored: &mut StoredThread,
     reader: &dyn Reader,
     turns: bool,
     resolve: Resolve,
-) -> Result<(Resolved, Vec<loomd_protocol::Turn>), Refusal> {
+) -> Result<(ResolvedSettings, Vec<loomd_protocol::Turn>), Refusal> {
     if let Some(meta) = history::meta(reader).await.map_err(unloadable)? {
         stored.meta = meta;
     }
@@ -135,7 +135,7 @@ async fn prepare(
     Ok((resolved, turns))
 }
 
-/// What stands for a thread with this item as its first, when the user said it.
+/// The preview of a thread whose first item this is; `None` unless the user wrote it.
 fn preview_of(item: &ResponseItem) -> Option<String> {
     let ResponseItem::Message { role, content, .. } = item else { return None };
     if role != "user" || markers::is_context(content) {
@@ -149,13 +149,26 @@ fn preview_of(item: &ResponseItem) -> Option<String> {
     loomd_store::preview(&message)
 }
 
-fn loading(stored: StoredThread, reader: Arc<dyn Reader>, thread: WireThread, resolved: Resolved) -> Loading {
+fn loading(
+    stored: StoredThread,
+    reader: Arc<dyn Reader>,
+    thread: WireThread,
+    resolved: ResolvedSettings,
+) -> PreparedThread {
     let view = View::new(thread, Persistence::Stored);
-    let Resolved { settings, profile, .. } = resolved;
-    Loading { meta: stored.meta, view, reader: Some(reader), settings, profile, conversation: None, position: None }
+    let ResolvedSettings { settings, profile, .. } = resolved;
+    PreparedThread {
+        meta: stored.meta,
+        view,
+        reader: Some(reader),
+        settings,
+        profile,
+        conversation: None,
+        position: None,
+    }
 }
 
-/// Why a rollout cannot be taken up, in known words.
+/// The refusal of a rollout that cannot be loaded, with the message that clients know.
 pub(crate) fn unloadable(error: Error) -> Refusal {
     let place = match &error {
         Error::Empty { place } | Error::NoSessionMeta { place } | Error::Storage { place, .. } => place.clone(),

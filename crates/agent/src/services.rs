@@ -10,7 +10,7 @@ use loomd_model::Http;
 use crate::event_log::EventBudget;
 use crate::images::Images;
 use crate::mcp::McpServices;
-use crate::replay::Replayed;
+use crate::replay::ReplaySession;
 
 pub struct Services {
     /// The home directory of the server.
@@ -24,7 +24,7 @@ pub struct Services {
     /// The MCP servers; `None` where there are none, as in a replay.
     pub(crate) mcp: Option<Arc<McpServices>>,
     /// The recording of a replay, which takes the place of tools and clients.
-    pub(crate) replayed: Option<Arc<Replayed>>,
+    pub(crate) replayed: Option<Arc<ReplaySession>>,
     shell: OnceLock<Shell>,
 }
 
@@ -43,7 +43,7 @@ impl Services {
     }
 
     /// The services of a replay.
-    pub fn replaying(self, replayed: Arc<Replayed>) -> Self {
+    pub fn replaying(self, replayed: Arc<ReplaySession>) -> Self {
         Self { replayed: Some(replayed), mcp: None, ..self }
     }
 

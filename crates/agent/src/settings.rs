@@ -1,4 +1,4 @@
-//! What a thread runs on.
+//! The settings of a thread.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,17 +8,17 @@ use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings,
-    TurnStartParams,
+    JsonValue, ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier,
+    Settings as ModeSettings, TurnStartParams,
 };
 use loomd_store::StoredThread;
-use loomd_store::rollout::{TruncationPolicy, TurnContext};
+use loomd_store::rollout::{SandboxPolicy as StoredSandboxPolicy, TruncationPolicy, TurnContext};
 
 use crate::confinement::Confinement;
 use crate::extensions::ThreadExtensions;
 use crate::refusal::Refusal;
 
-/// What a thread runs on and a turn may change.
+/// The settings of a thread that a turn may change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     pub model: String,
@@ -28,18 +28,18 @@ pub struct Settings {
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
-    /// The permission profile that `sandbox` is the nearest word for, if there is one; then this is what counts.
+    /// The permission profile, if there is one. It is enforced; `sandbox` is the policy that comes closest to it.
     pub permissions: Option<Arc<Permissions>>,
     pub reasoning_effort: Option<ReasoningEffort>,
     pub summary: Option<ReasoningSummary>,
     pub personality: Option<Personality>,
     pub mode: ModeKind,
-    /// Instead of the built-in instructions of the mode.
+    /// Replaces the built-in instructions of the mode.
     pub mode_instructions: Option<String>,
 }
 
 impl Settings {
-    /// Takes over what a turn changes, for it and all later ones. `cwd` has been made absolute.
+    /// Applies the overrides of a turn, for it and all later ones. `cwd` is absolute.
     pub(crate) fn change(&mut self, params: &TurnStartParams) {
         fn set<T: Clone>(value: &mut T, new: &Option<T>) {
             if let Some(new) = new {
@@ -88,13 +88,13 @@ impl Settings {
     }
 }
 
-/// What stays the same while a thread is loaded.
+/// The settings that stay the same while a thread is loaded.
 #[derive(Debug)]
 pub struct Profile {
     pub config: loomd_config::Settings,
     pub provider: Arc<Provider>,
     pub catalogue: Arc<Catalogue>,
-    /// Instead of the model's own.
+    /// Replaces the model's instructions.
     pub base_instructions: Option<String>,
     pub developer_instructions: Option<String>,
     pub dynamic_tools: Vec<DynamicToolSpec>,
@@ -102,19 +102,19 @@ pub struct Profile {
     pub mcp_servers: ServerSet,
     /// The values of the configuration that the client stated for the thread.
     pub thread_config: JsonObject,
-    /// Whether clients are also shown what passes between us and the model.
+    /// Whether items of the conversation are also published as raw events.
     pub raw_events: bool,
-    /// Configuration folders whose rules and hooks count, the least important first.
+    /// The configuration folders whose rules and hooks apply, lowest precedence first.
     pub config_folders: Vec<PathBuf>,
     pub extensions: ThreadExtensions,
-    /// How the client that opened the thread called itself.
+    /// The name of the client that opened the thread.
     pub client: String,
-    /// How the model's provider is told who calls.
+    /// The identity in the headers of model calls.
     pub identity: Identity,
 }
 
 impl Profile {
-    /// What is known about a model, with what the configuration says over it.
+    /// The catalogue entry of a model, with the overrides of the configuration.
     pub(crate) fn model(&self, name: &str) -> ModelInfo {
         let mut info = self.catalogue.find(name);
         let config = &self.config.config;
@@ -130,7 +130,7 @@ impl Profile {
     }
 }
 
-/// What confines commands, as providers and MCP servers are told.
+/// The name of the sandbox for providers and MCP servers.
 pub(crate) fn sandbox_name(policy: &SandboxPolicy) -> &'static str {
     match policy {
         SandboxPolicy::DangerFullAccess => "none",
@@ -140,7 +140,17 @@ pub(crate) fn sandbox_name(policy: &SandboxPolicy) -> &'static str {
     }
 }
 
-/// How much of a tool's output a model is told, as rollouts spell it.
+/// What an MCP server that asks for it is told of the sandbox of commands. The policy is spelt as in rollouts.
+pub(crate) fn sandbox_state(settings: &Settings) -> JsonValue {
+    serde_json::json!({
+        "sandboxPolicy": StoredSandboxPolicy::from(settings.sandbox.clone()),
+        "codexLinuxSandboxExe": null,
+        "sandboxCwd": settings.cwd,
+        "useLegacyLandlock": false,
+    })
+}
+
+/// The limit of a tool's output for the model, as rollouts spell it.
 pub(crate) fn truncation(info: &ModelInfo) -> TruncationPolicy {
     match info.truncation {
         Truncation::Bytes(limit) => TruncationPolicy::Bytes(limit as u64),
@@ -148,7 +158,7 @@ pub(crate) fn truncation(info: &ModelInfo) -> TruncationPolicy {
     }
 }
 
-/// What is known of a stored thread when its settings are worked out.
+/// The stored thread whose settings are resolved.
 #[derive(Clone, Copy, Debug)]
 pub struct Basis<'a> {
     pub thread: &'a StoredThread,
@@ -156,17 +166,17 @@ pub struct Basis<'a> {
     pub last_turn: Option<&'a TurnContext>,
 }
 
-/// Settings, and what goes into a new thread's record of itself.
+/// Resolved settings, and fields of a new thread's `session_meta`.
 #[derive(Clone, Debug)]
-pub struct Resolved {
+pub struct ResolvedSettings {
     pub settings: Settings,
     pub profile: Arc<Profile>,
-    /// The name and version under which the thread is started.
+    /// The name and version of the client that starts the thread.
     pub originator: String,
     pub cli_version: String,
-    /// What the client should know about its configuration; told when the thread has been announced.
+    /// Notices about the configuration, published after `thread/started`.
     pub notices: Vec<DeprecationNoticeNotification>,
 }
 
-/// Works out the settings of a thread from what is stored of it, if anything is.
-pub type Resolve = Box<dyn FnOnce(Option<Basis<'_>>) -> Result<Resolved, Refusal> + Send>;
+/// Resolves the settings of a thread; the argument is `None` for a new one.
+pub type Resolve = Box<dyn FnOnce(Option<Basis<'_>>) -> Result<ResolvedSettings, Refusal> + Send>;

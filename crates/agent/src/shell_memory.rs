@@ -1,8 +1,8 @@
-//! What the user's login shell is like, remembered for a thread, so that its commands need not run the
-//! start-up files each time. It is found out beside the first command and used from then on.
+//! A snapshot of the user's login shell per thread, so that commands need not run its start-up files each time. It is
+//! taken in the background when the first command runs, and used by later ones.
 //!
-//! Only commands in the thread's own sandbox take part. One that the user lets out of it runs the start-up files
-//! itself: what a sandboxed shell says of them is not to be trusted there.
+//! Only for commands in the thread's own sandbox. A command outside of it runs the start-up files itself, because the
+//! snapshot of a sandboxed shell is not trusted there.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,11 +16,11 @@ use crate::confinement::{ALLOW_LOCAL_BINDING, Launch};
 use crate::guard::{self, ActionCx};
 
 #[derive(Default)]
-pub(crate) struct ShellMemory(Arc<Mutex<State>>);
+pub(crate) struct ShellMemory(Arc<Mutex<ShellState>>);
 
 #[derive(Default)]
-struct State {
-    /// Where, and in which sandbox, the shell was looked at, or is being looked at.
+struct ShellState {
+    /// The working directory and sandbox of the snapshot that was or is being taken.
     place: Option<Place>,
     snapshot: Option<Snapshot>,
 }
@@ -32,7 +32,7 @@ struct Place {
 }
 
 impl ShellMemory {
-    /// The command with the start-up files replaced by what is known of them, if anything is.
+    /// Returns the command with the snapshot in place of the start-up files, once there is one.
     pub fn apply(&self, cx: &ActionCx, launch: &Launch, command: Command) -> Command {
         let turn = &cx.turn;
         if !turn.profile.config.features.enabled(Feature::ShellSnapshot) || !is_login(&command) || !is_own(cx, launch) {
@@ -41,14 +41,14 @@ impl ShellMemory {
         let place = Place { cwd: command.cwd.clone(), sandbox: launch.sandbox().cloned() };
         let mut state = self.0.lock();
         if state.place.as_ref() != Some(&place) {
-            *state = State { place: Some(place.clone()), snapshot: None };
+            *state = ShellState { place: Some(place.clone()), snapshot: None };
             drop(state);
             self.look(cx, place);
             return command;
         }
         let mut set = turn.profile.config.config.shell_environment_policy.set.clone().unwrap_or_default();
         if command.env.get(ALLOW_LOCAL_BINDING).is_some() {
-            // What start-up files say of proxies must not lead past the one that the command has.
+            // Proxy variables of start-up files must not replace those of the command's own proxy.
             set.extend(loomd_proxy::variables(0, None).into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         match &state.snapshot {

@@ -1,4 +1,4 @@
-//! Commands of a thread that may outlive the turn that started them.
+//! The terminals of a thread: commands that may outlive the turn that started them, and the publishing of their output.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,56 +11,57 @@ use tokio_util::sync::CancellationToken;
 
 use crate::event_log::EventLog;
 
-/// Output that waits to be shown. When more waits, it is only kept for the end.
-const WAITING_BYTES: usize = 4 * 1024 * 1024;
+/// The most output that is queued for publishing. Output beyond it is not published as deltas; it is part of the output
+/// of the completed item.
+const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 
 /// The terminals of one thread.
 #[derive(Default)]
 pub(crate) struct Terminals {
     pub sessions: Sessions,
-    open: Mutex<HashMap<u32, Open>>,
+    open: Mutex<HashMap<u32, TerminalSession>>,
 }
 
-/// What has to be known of a session after the call that started it.
+/// A session that goes on after the call that started it.
 #[derive(Clone)]
-pub(crate) struct Open {
-    /// The id of its item.
+pub(crate) struct TerminalSession {
+    /// The id of the command's item.
     pub item_id: String,
     pub argv: Arc<[String]>,
-    /// Done when its end has been shown.
+    /// Cancelled once the end of the session has been published.
     pub shown: CancellationToken,
 }
 
 impl Terminals {
-    pub fn opened(&self, id: u32, open: Open) {
+    pub fn opened(&self, id: u32, open: TerminalSession) {
         self.lock().insert(id, open);
     }
 
-    pub fn find(&self, id: u32) -> Option<Open> {
+    pub fn find(&self, id: u32) -> Option<TerminalSession> {
         self.lock().get(&id).cloned()
     }
 
-    /// Whether a session goes on behind an item.
+    /// Whether the command of an item is still open here.
     pub fn runs(&self, item_id: &str) -> bool {
         self.lock().values().any(|open| open.item_id == item_id)
     }
 
-    /// Its end has been shown.
+    /// Removes a session whose end has been published.
     pub fn closed(&self, id: u32) {
         if let Some(open) = self.lock().remove(&id) {
             open.shown.cancel();
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<u32, Open>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<u32, TerminalSession>> {
         self.open.lock()
     }
 }
 
-/// Publishes the output of a session for as long as it runs.
-pub(crate) struct OutputPublisher(Arc<Shared>);
+/// Publishes the output of a session as deltas, in a task of its own.
+pub(crate) struct OutputPublisher(Arc<OutputQueue>);
 
-/// A session that never began has no end, but nothing more is to be shown of it either.
+/// Ends the task also for a session that was never started and so has no end.
 impl Drop for OutputPublisher {
     fn drop(&mut self) {
         self.0.lock().closed = true;
@@ -68,47 +69,47 @@ impl Drop for OutputPublisher {
     }
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct OutputQueue {
+    state: Mutex<QueuedOutput>,
     arrived: Notify,
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl OutputQueue {
+    fn lock(&self) -> MutexGuard<'_, QueuedOutput> {
         self.state.lock()
     }
 }
 
 #[derive(Default)]
-struct State {
+struct QueuedOutput {
     waiting: VecDeque<String>,
     bytes: usize,
     ended: Option<SessionEnd>,
-    /// Nothing more will arrive.
+    /// The publisher was dropped: nothing more is queued.
     closed: bool,
 }
 
-/// Whose output it is.
-pub(crate) struct Names {
+/// The item that the output belongs to.
+pub(crate) struct ItemIds {
     pub thread_id: String,
     pub turn_id: String,
     pub item_id: String,
 }
 
 impl OutputPublisher {
-    /// The feed, and what resolves with the end when everything before it has been shown; with an error when
-    /// there will be no end.
-    pub fn new(events: Arc<EventLog>, names: Names) -> (Self, oneshot::Receiver<SessionEnd>) {
-        let shared = Arc::new(Shared { state: Mutex::default(), arrived: Notify::new() });
+    /// Returns the publisher, and a receiver of the session's end. It resolves once all output before the end has been
+    /// published, and fails when the session has no end.
+    pub fn new(events: Arc<EventLog>, ids: ItemIds) -> (Self, oneshot::Receiver<SessionEnd>) {
+        let shared = Arc::new(OutputQueue { state: Mutex::default(), arrived: Notify::new() });
         let (done, ended) = oneshot::channel();
-        tokio::spawn(show(Arc::clone(&shared), events, names, done));
+        tokio::spawn(publish_output(Arc::clone(&shared), events, ids, done));
         (Self(shared), ended)
     }
 
     pub fn take(&self, event: Event<'_>) {
         let mut state = self.0.lock();
         match event {
-            Event::Output(text) if state.bytes < WAITING_BYTES => {
+            Event::Output(text) if state.bytes < MAX_QUEUED_BYTES => {
                 state.bytes += text.len();
                 state.waiting.push_back(text.into());
             }
@@ -120,7 +121,12 @@ impl OutputPublisher {
     }
 }
 
-async fn show(shared: Arc<Shared>, events: Arc<EventLog>, names: Names, done: oneshot::Sender<SessionEnd>) {
+async fn publish_output(
+    shared: Arc<OutputQueue>,
+    events: Arc<EventLog>,
+    ids: ItemIds,
+    done: oneshot::Sender<SessionEnd>,
+) {
     loop {
         let next = {
             let mut state = shared.lock();
@@ -143,9 +149,9 @@ async fn show(shared: Arc<Shared>, events: Arc<EventLog>, names: Names, done: on
             Some(delta) => {
                 events
                     .publish(ServerNotification::CommandExecutionOutputDelta(CommandExecutionOutputDeltaNotification {
-                        thread_id: names.thread_id.clone(),
-                        turn_id: names.turn_id.clone(),
-                        item_id: names.item_id.clone(),
+                        thread_id: ids.thread_id.clone(),
+                        turn_id: ids.turn_id.clone(),
+                        item_id: ids.item_id.clone(),
                         delta,
                     }))
                     .await;

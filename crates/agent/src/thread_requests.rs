@@ -1,5 +1,5 @@
-//! What can be done to a thread as a whole, loaded or not: its name, its repository, its archive, its end. For loaded
-//! ones, their recent events and their open approvals.
+//! Requests about a thread as a whole, loaded or not: its name, git facts, archive and deletion; for loaded threads
+//! also recent events and open approvals.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use crate::threads::Threads;
 use crate::view::Persistence;
 
 impl Threads {
-    /// The open approvals of a thread, in the order in which they were requested. None of one that is not loaded.
+    /// The open approvals of a thread, in the order in which they were requested; none if it is not loaded.
     pub fn approvals(&self, id: ThreadId) -> Vec<Arc<Approval>> {
         self.get(id).map(|loaded| loaded.events.approvals()).unwrap_or_default()
     }
 
-    /// Decides an open approval of a thread, through whatever door. The first decision wins.
+    /// Decides an open approval of a thread, for any front end. The first decision counts.
     pub fn decide(&self, id: ThreadId, approval: ApprovalId, decision: ApprovalDecision) -> Result<(), DecideError> {
         self.get(id).ok_or(DecideError::Unknown)?.events.decide(approval, decision)
     }
@@ -52,7 +52,7 @@ impl Threads {
         }
     }
 
-    /// Changes what is known of a thread's repository. `check` looks at the values once the thread is known.
+    /// Changes the stored git facts of a thread. `check` validates the values once the thread was found.
     pub async fn patch_git(
         &self,
         id: ThreadId,
@@ -82,7 +82,7 @@ impl Threads {
         Ok(self.wire(&stored, provider))
     }
 
-    /// Puts a thread away; a loaded one is unloaded first.
+    /// Archives a thread. A loaded one is unloaded first.
     pub async fn archive(&self, id: ThreadId, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
         let archived = async {
@@ -117,7 +117,7 @@ impl Threads {
         }
     }
 
-    /// Removes a thread for good; a loaded one is unloaded first.
+    /// Deletes a thread. A loaded one is unloaded first.
     pub async fn delete(&self, id: ThreadId, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
         let deleted = async {

@@ -27,7 +27,7 @@ use crate::mcp::ThreadServers;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::services::Services;
-use crate::settings::{Profile, Resolved, Settings};
+use crate::settings::{Profile, ResolvedSettings, Settings};
 use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, ReloadMcpServers, Reply, Thread};
 use crate::tools::{BuiltInTools, ClientTools, McpTools, Role, ThreadTools, ToolSource};
 use crate::view::{Persistence, View};
@@ -43,8 +43,8 @@ pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) event_sink: Arc<dyn EventSink>,
     services: Arc<Services>,
-    loaded: Mutex<BTreeMap<ThreadId, Loaded>>,
-    /// Entered by every request about a thread, so that they take effect in the order they came.
+    loaded: Mutex<BTreeMap<ThreadId, LoadedThread>>,
+    /// Entered by every request about a thread, so that requests take effect in the order in which they came.
     pub(crate) lanes: Lanes,
     busy: Arc<Busy>,
     pub(crate) outlines: Outlines,
@@ -61,7 +61,7 @@ impl Deref for Threads {
 }
 
 #[derive(Clone)]
-pub(crate) struct Loaded {
+pub(crate) struct LoadedThread {
     ops: mpsc::Sender<Op>,
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
@@ -95,12 +95,12 @@ impl Drop for Registration {
 
 /// A thread that is to be started.
 pub struct NewThread {
-    pub resolved: Resolved,
+    pub resolved: ResolvedSettings,
     pub ephemeral: bool,
 }
 
 /// A thread that is about to be loaded.
-pub(crate) struct Loading {
+pub(crate) struct PreparedThread {
     pub meta: SessionMeta,
     pub view: View,
     /// Its records; `None` when it is ephemeral.
@@ -149,8 +149,8 @@ impl Threads {
         let meta = new_meta(ThreadId::new(), &new.resolved);
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
         let (thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
-        let Resolved { settings, profile, notices, .. } = new.resolved;
-        let loading = Loading {
+        let ResolvedSettings { settings, profile, notices, .. } = new.resolved;
+        let loading = PreparedThread {
             meta,
             view: View::new(thread, persistence),
             reader,
@@ -221,7 +221,7 @@ impl Threads {
 
     /// Removes a subscriber whose connection is closed from all threads. They stay loaded.
     pub async fn disconnect(&self, subscriber: Subscriber) {
-        let loaded: Vec<Loaded> = self.lock().values().cloned().collect();
+        let loaded: Vec<LoadedThread> = self.lock().values().cloned().collect();
         for thread in loaded {
             _ = thread.ops.send(Op::Disconnected(subscriber)).await;
         }
@@ -247,7 +247,7 @@ impl Threads {
 
     /// Has every loaded thread read its MCP servers again.
     pub(crate) async fn reload_mcp_servers(&self, load: ReloadMcpServers) {
-        let loaded: Vec<Loaded> = self.lock().values().cloned().collect();
+        let loaded: Vec<LoadedThread> = self.lock().values().cloned().collect();
         for thread in loaded {
             _ = thread.ops.send(Op::ReloadMcpServers(Arc::clone(&load))).await;
         }
@@ -318,8 +318,14 @@ impl Threads {
     }
 
     /// Loads a thread. If it has been loaded meanwhile, the first subscriber joins it instead.
-    pub(crate) fn load(&self, loading: Loading, subscribers: Vec<Subscriber>, first: LoadReason, reply: Reply<Opened>) {
-        let Loading { meta, view, reader, settings, profile, conversation, position } = loading;
+    pub(crate) fn load(
+        &self,
+        loading: PreparedThread,
+        subscribers: Vec<Subscriber>,
+        first: LoadReason,
+        reply: Reply<Opened>,
+    ) {
+        let PreparedThread { meta, view, reader, settings, profile, conversation, position } = loading;
         let role = if position.is_some() { Role::Child } else { Role::Main };
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
@@ -355,9 +361,7 @@ impl Threads {
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let loaded_profile = Arc::clone(&profile);
-        let watched = (role == Role::Main && self.services.replayed.is_none())
-            .then(|| self.skill_changes.watch(id, &profile.extensions.skill_roots));
-        let thread = Thread {
+        let mut thread = Thread {
             id,
             settings,
             profile,
@@ -381,7 +385,7 @@ impl Threads {
             realtime_link: Arc::default(),
             elicitations: 0,
             left: None,
-            _watched: watched,
+            watched: None,
         };
         let mut loaded = self.lock();
         if let Some(other) = loaded.get(&id).cloned() {
@@ -398,8 +402,12 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, Loaded { ops, view, events, profile: loaded_profile });
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
         drop(loaded);
+        if role == Role::Main && self.services.replayed.is_none() {
+            let folders = &thread.profile.extensions.skill_roots;
+            thread.watched = Some(self.skill_changes.watch(id, folders));
+        }
         let registration = Registration { id, threads: Arc::downgrade(&self.0) };
         tokio::spawn(thread.run(first, reply, queue, registration));
     }
@@ -478,7 +486,7 @@ impl Threads {
     /// Sends a request to a loaded thread and waits for the result; `None` when it was unloaded meanwhile.
     async fn ask<T: Send + 'static>(
         &self,
-        loaded: &Loaded,
+        loaded: &LoadedThread,
         op: impl FnOnce(Reply<T>) -> Op,
     ) -> Option<Result<T, Refusal>> {
         let (answer, answered) = oneshot::channel();
@@ -486,17 +494,17 @@ impl Threads {
         answered.await.ok()
     }
 
-    pub(crate) fn get(&self, id: ThreadId) -> Option<Loaded> {
+    pub(crate) fn get(&self, id: ThreadId) -> Option<LoadedThread> {
         self.lock().get(&id).cloned()
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, Loaded>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<ThreadId, LoadedThread>> {
         self.0.loaded.lock()
     }
 }
 
 /// Refuses to show the turns of a thread that has none on disk.
-pub(crate) fn has_turns(id: ThreadId, loaded: &Loaded) -> Result<(), Refusal> {
+pub(crate) fn has_turns(id: ThreadId, loaded: &LoadedThread) -> Result<(), Refusal> {
     match loaded.view.persistence() {
         Persistence::Stored => Ok(()),
         Persistence::Ephemeral => Err(Refusal::invalid("ephemeral threads do not support includeTurns")),
@@ -507,7 +515,7 @@ pub(crate) fn has_turns(id: ThreadId, loaded: &Loaded) -> Result<(), Refusal> {
 }
 
 /// The first record of a new thread.
-pub(crate) fn new_meta(id: ThreadId, resolved: &Resolved) -> SessionMeta {
+pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,

@@ -1,23 +1,23 @@
-//! Cutting what a tool said to a size that the model can take: the middle goes, both ends stay.
+//! Truncates the output of tools for the model: removes the middle, keeps both ends.
 
 use loomd_store::rollout::TruncationPolicy;
 
-/// A token is about four bytes.
+/// The approximate bytes of a token.
 pub(crate) const BYTES_PER_TOKEN: usize = 4;
 
-/// What a text became.
+/// The result of [`truncate`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Truncated {
+pub(crate) struct TruncatedText {
     pub text: String,
     /// Whether anything was removed.
     pub cut: bool,
 }
 
 /// Removes the middle of a text that is longer than the policy allows.
-pub(crate) fn truncate(text: &str, policy: TruncationPolicy) -> Truncated {
+pub(crate) fn truncate(text: &str, policy: TruncationPolicy) -> TruncatedText {
     let budget = bytes(policy);
     if text.len() <= budget {
-        return Truncated { text: text.into(), cut: false };
+        return TruncatedText { text: text.into(), cut: false };
     }
     let head = text.floor_char_boundary(budget / 2);
     let tail = text.ceil_char_boundary(text.len() - (budget - budget / 2));
@@ -30,10 +30,10 @@ pub(crate) fn truncate(text: &str, policy: TruncationPolicy) -> Truncated {
     kept.push_str(&text[..head]);
     kept.push_str(&marker);
     kept.push_str(&text[tail..]);
-    Truncated { text: kept, cut: true }
+    TruncatedText { text: kept, cut: true }
 }
 
-/// A fifth more, for what was cut to size before it got a header.
+/// A limit that is larger by a fifth, for text that was truncated before a header was added.
 pub(crate) fn widened(policy: TruncationPolicy) -> TruncationPolicy {
     match policy {
         TruncationPolicy::Bytes(limit) => TruncationPolicy::Bytes(limit + limit / 5),
@@ -41,7 +41,7 @@ pub(crate) fn widened(policy: TruncationPolicy) -> TruncationPolicy {
     }
 }
 
-/// How many tokens so many bytes are, about.
+/// The approximate number of tokens of so many bytes.
 pub(crate) fn tokens(bytes: usize) -> usize {
     bytes.div_ceil(BYTES_PER_TOKEN)
 }
@@ -78,7 +78,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_kept_fits(text in ".{0,200}", limit in 0u64..100) {
+        fn truncated_text_is_within_the_limit(text in ".{0,200}", limit in 0u64..100) {
             let cut = truncate(&text, TruncationPolicy::Bytes(limit));
             prop_assert_eq!(cut.cut, text.len() as u64 > limit);
             let kept = cut.text.split('…').step_by(2).map(str::len).sum::<usize>();

@@ -1,5 +1,5 @@
-//! What a running turn and its tools share: its settings, its subscribers and its rollout. Records are written before the
-//! events about them are published.
+//! What a running turn and its tools share: its settings, its subscribers and its rollout. Records are written before
+//! the events about them are published.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::view::{Status, View};
 /// How long a tool or a command may take to stop when its turn is interrupted.
 pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
-/// The surroundings of one turn.
+/// The context of one turn.
 pub(crate) struct TurnCx {
     pub thread: ThreadId,
     pub thread_id: String,
@@ -153,7 +153,7 @@ impl TurnCx {
         self.request_unless(params, pending()).await
     }
 
-    /// The same, and withdraws the request when `pointless` resolves.
+    /// Like [`Self::request`], and withdraws the request when `pointless` resolves.
     pub async fn request_unless<P: ApprovalParams>(
         &self,
         params: P,
@@ -204,7 +204,7 @@ impl TurnCx {
         .await;
     }
 
-    /// Records that an item is done, then publishes it. What could not be written is not shown.
+    /// Records that an item completed, then publishes it. An item that cannot be recorded is not published.
     pub async fn completed(&self, item: ThreadItem, event: Option<Event>) {
         if let Some(event) = event {
             self.record(&[Record::EventMsg(event)]).await;
@@ -214,7 +214,8 @@ impl TurnCx {
         self.show_completed(item).await;
     }
 
-    /// Publishes that an item is done, once it has been written: nothing when the turn can write no more.
+    /// Publishes that an item completed, after its record was written. Publishes nothing when a write of the turn
+    /// failed.
     pub async fn show_completed(&self, item: ThreadItem) {
         if self.is_broken() {
             return;
@@ -237,8 +238,8 @@ impl TurnCx {
         self.flush(Durability::Flushed).await;
     }
 
-    /// Writes records about something that outlives turns. Returns false, without writing, when the turn has ended or cannot
-    /// write.
+    /// Writes records about something that outlives turns. Returns false, without writing, when the turn has ended or
+    /// cannot write.
     pub async fn record_while_open(&self, records: &[Record]) -> bool {
         let mut recorder = self.log.recorder.lock().await;
         if recorder.is_closed() || self.is_broken() {

@@ -1,4 +1,4 @@
-//! What can be asked about turns. Each request is handed to the thread's task, which answers it.
+//! Requests about turns. Each is sent to the thread's task, which replies.
 
 use loomd_protocol::{ReviewTarget, Turn, TurnStartParams, TurnSteerParams, UserInput};
 use loomd_store::ThreadId;
@@ -77,7 +77,7 @@ impl Threads {
         }
     }
 
-    /// Has changes reviewed, in the thread itself.
+    /// Starts a review in the thread itself.
     pub async fn review(&self, id: ThreadId, target: ReviewTarget, reply: Reply<Turn>) {
         match self.review_work(id, target).await {
             Ok(work) => self.replace(id, work, reply).await,
@@ -85,7 +85,7 @@ impl Threads {
         }
     }
 
-    /// A new thread, with the past of another one, that a review takes place in.
+    /// Forks a thread for a review, and starts the review in the fork.
     pub async fn fork_for_review(
         &self,
         source: Source,

@@ -17,16 +17,16 @@ pub(crate) enum Persistence {
     Ephemeral,
 }
 
-/// What a thread's status follows from.
+/// The facts that determine a thread's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Status {
     pub loaded: bool,
     pub running: bool,
     /// The last turn failed.
     pub error: bool,
-    /// Open approvals.
+    /// The number of open approvals.
     pub approvals: usize,
-    /// Open requests for input of the user.
+    /// The number of open requests for user input.
     pub questions: usize,
 }
 
@@ -49,10 +49,10 @@ impl Status {
     }
 }
 
-/// A loaded thread as others see it.
-pub(crate) struct View(Mutex<State>);
+/// The view of a loaded thread, shared with other tasks.
+pub(crate) struct View(Mutex<ViewState>);
 
-struct State {
+struct ViewState {
     thread: WireThread,
     persistence: Persistence,
     status: Status,
@@ -60,7 +60,7 @@ struct State {
     turn: Option<String>,
 }
 
-impl State {
+impl ViewState {
     fn status_changed(&self) -> ServerNotification {
         let (thread_id, status) = (self.thread.id.clone(), self.status.wire());
         ServerNotification::ThreadStatusChanged(ThreadStatusChangedNotification { thread_id, status })
@@ -71,10 +71,10 @@ impl View {
     /// An idle thread.
     pub fn new(thread: WireThread, persistence: Persistence) -> Self {
         let status = Status { loaded: true, running: false, error: false, approvals: 0, questions: 0 };
-        Self(Mutex::new(State { thread, persistence, status, turn: None }))
+        Self(Mutex::new(ViewState { thread, persistence, status, turn: None }))
     }
 
-    /// The thread without its turns, as it was when it was loaded but for its status.
+    /// The thread without its turns: its status is the current one, the rest is as of its load.
     pub fn thread(&self) -> WireThread {
         let state = self.lock();
         WireThread { status: state.status.wire(), ..state.thread.clone() }
@@ -101,7 +101,7 @@ impl View {
         self.lock().turn = turn_id;
     }
 
-    /// Takes note that its first record has been written.
+    /// Marks a pending thread as stored: its first record has been written.
     pub fn mark_stored(&self) {
         let mut state = self.lock();
         if state.persistence == Persistence::Pending {
@@ -109,7 +109,7 @@ impl View {
         }
     }
 
-    /// Changes what the status follows from, and tells everybody if it changed.
+    /// Changes the facts of the status. Broadcasts `thread/status/changed` if the status is another one.
     pub async fn change(&self, events: &EventLog, change: impl FnOnce(&mut Status)) {
         events
             .broadcast_if(|| {
@@ -121,12 +121,12 @@ impl View {
             .await;
     }
 
-    /// Tells everybody the status.
+    /// Broadcasts `thread/status/changed` with the current status.
     pub async fn publish(&self, events: &EventLog) {
         events.broadcast_if(|| Some(self.lock().status_changed())).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ViewState> {
         self.0.lock()
     }
 }

@@ -1,11 +1,11 @@
-//! What of the model's text is shown, and as what. Citations of memories are taken out; in plan mode a
-//! proposed plan, between tags that stand alone on their lines, is told apart. Text comes in pieces, and a
-//! tag may be cut anywhere, so what may be the beginning of one is held back until it is decided.
+//! The visible parts of the model's text. Citations of memories are removed; in plan mode a proposed plan, between tags
+//! on lines of their own, is separated from the text. A tag may be split over deltas, so text that may be the start of
+//! one is held back until more arrives.
 
 const CITATION: (&str, &str) = ("<oai-mem-citation>", "</oai-mem-citation>");
 const PLAN: (&str, &str) = ("<proposed_plan>", "</proposed_plan>");
 
-/// A piece of a message.
+/// A part of a message, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Piece {
     Text(String),
@@ -14,14 +14,14 @@ pub(crate) enum Piece {
     PlanEnds,
 }
 
-/// Tells the parts of one message apart as it comes in.
-pub(crate) struct Visible {
+/// Splits a streamed message into text and plan.
+pub(crate) struct MessageSplitter {
     citations: Citations,
     plans: Option<Plans>,
 }
 
-impl Visible {
-    /// `plans`: whether plans are told apart.
+impl MessageSplitter {
+    /// `plans`: whether proposed plans are separated.
     pub fn new(plans: bool) -> Self {
         Self { citations: Citations::default(), plans: plans.then(Plans::default) }
     }
@@ -31,7 +31,7 @@ impl Visible {
         self.split(shown)
     }
 
-    /// What was held back.
+    /// Ends the message. Returns the text that was held back.
     pub fn finish(&mut self) -> Vec<Piece> {
         let rest = self.citations.finish();
         let mut pieces = self.split(rest);
@@ -50,9 +50,9 @@ impl Visible {
     }
 }
 
-/// A whole message at once: its text, and its plan if it has one.
+/// Splits a complete message into its text and its plan.
 pub(crate) fn whole(text: &str, plans: bool) -> (String, Option<String>) {
-    let mut visible = Visible::new(plans);
+    let mut visible = MessageSplitter::new(plans);
     let (mut shown, mut plan) = (String::new(), None);
     for piece in visible.push(text).into_iter().chain(visible.finish()) {
         match piece {
@@ -65,16 +65,16 @@ pub(crate) fn whole(text: &str, plans: bool) -> (String, Option<String>) {
     (shown, plan)
 }
 
-/// The text of a whole message, without its plan.
+/// The text of a complete message, without its plan.
 pub(crate) fn text(message: &str, plans: bool) -> String {
     whole(message, plans).0
 }
 
-/// Takes citations out.
+/// Removes citations.
 #[derive(Default)]
 struct Citations {
     inside: bool,
-    /// May be the beginning of a tag.
+    /// Text that may be the start of a tag.
     held: String,
 }
 
@@ -110,19 +110,19 @@ impl Citations {
     }
 }
 
-/// How many bytes at the end of `text` may be the beginning of `tag`.
+/// The length of the longest proper prefix of `tag` at the end of `text`.
 fn partial(text: &str, tag: &str) -> usize {
     let longest = text.len().min(tag.len() - 1);
     (1..=longest).rev().find(|len| text.as_bytes().ends_with(&tag.as_bytes()[..*len])).unwrap_or(0)
 }
 
-/// Tells plans apart, line by line.
+/// Separates plans from text, line by line.
 #[derive(Default)]
 struct Plans {
     inside: bool,
-    /// A line that may turn out to be a tag.
+    /// The start of a line that may be a tag.
     held: String,
-    /// The line that is being read is no tag.
+    /// The current line is not a tag.
     decided: bool,
 }
 
@@ -176,7 +176,7 @@ impl Plans {
         pieces.push(if self.inside { Piece::PlanBegins } else { Piece::PlanEnds });
     }
 
-    /// Neighbours of the same sort are one piece.
+    /// Emits text, joined with the last piece if that is of the same kind.
     fn emit(&self, text: &str, pieces: &mut Vec<Piece>) {
         match (self.inside, pieces.last_mut()) {
             (true, Some(Piece::Plan(last))) | (false, Some(Piece::Text(last))) => last.push_str(text),
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_and_citations_are_told_apart() {
+    fn citations_are_removed_and_plans_are_separated() {
         check("Intro\n<proposed_plan>\n- 1\n- 2\n</proposed_plan>\nOutro", true, "Intro\nOutro", Some("- 1\n- 2\n"));
         check(
             "Intro\n<proposed_plan>\n- 1\n</proposed_plan>",
@@ -215,14 +215,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pieces_do_not_depend_on_where_the_text_is_cut(
+        fn pieces_do_not_depend_on_how_the_text_is_split_into_deltas(
             parts in prop::collection::vec("[<>/a\n]|<proposed_plan>|</proposed_plan>|\n|<oai-mem-citation>|</oai-mem-citation>|é", 0..20),
             cuts in prop::collection::vec(0usize..200, 0..8),
         ) {
             let text = parts.concat();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|at| text.floor_char_boundary(at)).chain([0, text.len()]).collect();
             cuts.sort_unstable();
-            let mut visible = Visible::new(true);
+            let mut visible = MessageSplitter::new(true);
             let (mut shown, mut plan) = (String::new(), None::<String>);
             let mut take = |pieces: Vec<Piece>| for piece in pieces {
                 match piece {

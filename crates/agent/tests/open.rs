@@ -91,7 +91,7 @@ impl FrontEnd {
         opened.await.unwrap()
     }
 
-    /// Runs a turn to its end and returns what the model said in it.
+    /// Runs a turn to its end and returns the texts of the model's messages.
     async fn turn(&self, thread_id: &str, text: &str) -> Vec<String> {
         let params = json!({ "threadId": thread_id, "input": [{ "type": "text", "text": text }] });
         let (reply, started) = reply::<Turn>();
@@ -147,7 +147,7 @@ async fn a_thread_runs_a_turn_is_forked_and_is_resumed_without_a_server() {
 }
 
 #[tokio::test]
-async fn overrides_count_before_the_configuration() {
+async fn overrides_take_precedence_over_the_configuration() {
     let front_end = FrontEnd::new(&format!("{REHEARSAL}sandbox_mode = \"read-only\"\n"));
     let cwd = front_end.home.path().canonicalize().unwrap();
     let configured = front_end.start(ThreadOverrides::default()).await.unwrap().settings;
@@ -165,7 +165,7 @@ async fn overrides_count_before_the_configuration() {
 }
 
 #[tokio::test]
-async fn requests_that_name_no_usable_thread_are_refused() {
+async fn invalid_requests_to_open_a_thread_are_refused() {
     let front_end = FrontEnd::new(REHEARSAL);
     let (forked, refused) = reply();
     front_end.agent.fork(ForkThread::default(), FrontEnd::caller(), forked).await;

@@ -1,5 +1,5 @@
-//! Turns rebuilt from stored records, line by line as they stand in a file. The expectations were
-//! compared with what the reference shows for the same files.
+//! Turns built from the lines of rollouts. The expectations were compared with what the reference shows for the same
+//! files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -83,7 +83,7 @@ fn show(item: &ThreadItem) -> String {
 }
 
 #[test]
-fn turns_with_marks() {
+fn turns_with_start_and_end_records() {
     check(
         &[started("a"), user("hi"), agent("yo"), complete("a"), started("b"), user("more")],
         &["a Completed: item-1=hi item-2=yo", "b InProgress: item-3=more"],
@@ -94,7 +94,7 @@ fn turns_with_marks() {
 }
 
 #[test]
-fn turns_without_marks_begin_with_a_user_message() {
+fn turns_without_start_records_begin_with_a_user_message() {
     check(
         &[user("one"), agent("1"), user("two"), agent("2")],
         &["* Completed: item-1=one item-2=1", "* Completed: item-3=two item-4=2"],
@@ -103,7 +103,7 @@ fn turns_without_marks_begin_with_a_user_message() {
 }
 
 #[test]
-fn a_turn_that_was_cut_short_stays_open_for_what_still_belongs_to_it() {
+fn an_aborted_turn_takes_later_items() {
     check(&[started("a"), user("hi"), aborted(Some("a")), agent("late")], &["a Interrupted: item-1=hi item-2=late"]);
     check(&[started("a"), aborted(None), complete("a")], &["a Interrupted: "]);
     check(&[started("a"), started("b"), aborted(Some("a"))], &["a Interrupted: ", "b InProgress: "]);
@@ -111,7 +111,7 @@ fn a_turn_that_was_cut_short_stays_open_for_what_still_belongs_to_it() {
 }
 
 #[test]
-fn a_rollback_drops_turns_and_goes_on_counting_from_what_remains() {
+fn a_rollback_drops_turns_and_numbers_items_after_the_remaining_ones() {
     let three = [started("a"), user("1"), complete("a"), started("b"), user("2"), complete("b"), user("3")];
     let with = |after: &[Value]| [three.as_slice(), after].concat();
     check(&with(&[rolled_back(2), user("new")]), &["a Completed: item-1=1", "* Completed: item-2=new"]);
@@ -120,7 +120,7 @@ fn a_rollback_drops_turns_and_goes_on_counting_from_what_remains() {
 }
 
 #[test]
-fn a_late_end_of_a_command_lands_in_its_own_turn() {
+fn the_late_end_of_a_command_is_added_to_its_own_turn() {
     check(
         &[started("a"), complete("a"), started("b"), command("c1", "a"), command("c2", "b"), command("c3", "unknown")],
         &["a Completed: c1=echo 'a b'", "b InProgress: c2=echo 'a b'"],
@@ -154,7 +154,7 @@ fn an_error_fails_the_turn_that_it_is_about() {
 }
 
 #[test]
-fn reasoning_grows_until_something_else_comes() {
+fn consecutive_reasoning_texts_are_one_item() {
     let summary = |text: &str| event(json!({ "type": "agent_reasoning", "text": text }));
     let content = |text: &str| event(json!({ "type": "agent_reasoning_raw_content", "text": text }));
     let turns =
@@ -230,7 +230,7 @@ fn every_kind_of_item_is_rebuilt() {
 }
 
 #[test]
-fn ids_are_the_same_at_every_reading_and_streamed_ones_are_kept() {
+fn ids_are_stable_and_recorded_ids_are_kept() {
     let kept = event(json!({ "type": "agent_message", "message": "yo", "item_id": "msg_1" }));
     let lines = [user("one"), kept, user("two")];
     assert_eq!(rebuild(&lines), rebuild(&lines));
@@ -240,7 +240,7 @@ fn ids_are_the_same_at_every_reading_and_streamed_ones_are_kept() {
 }
 
 #[test]
-fn nothing_is_in_progress_in_a_thread_that_does_not_run() {
+fn an_open_turn_of_an_idle_thread_is_interrupted() {
     let mut turns = rebuild(&[started("a"), complete("a"), started("b")]);
     interrupt_open(&mut turns);
     let statuses: Vec<String> = turns.iter().map(|turn| format!("{:?}", turn.status)).collect();
@@ -249,7 +249,7 @@ fn nothing_is_in_progress_in_a_thread_that_does_not_run() {
 
 proptest! {
     #[test]
-    fn any_order_of_records_gives_some_turns(order in prop::collection::vec(0usize..9, 0..40)) {
+    fn turns_can_be_built_from_records_in_any_order(order in prop::collection::vec(0usize..9, 0..40)) {
         let kinds = [
             started("a"), started("b"), complete("a"), aborted(None), user("u"), agent("x"), rolled_back(1),
             command("c", "a"), event(json!({ "type": "context_compacted" })),

@@ -115,6 +115,12 @@ impl Client {
         serde_json::from_str(result.get()).map_err(|source| Error::Decode { method: method.to_owned(), source })
     }
 
+    /// Sends a notification. The protocol's only one, `initialized`, is part of the handshake; servers may know more.
+    pub async fn notify(&self, method: &str, params: Option<JsonValue>) -> Result<(), Error> {
+        let sending = async { self.shared.link(None).await?.notify(method, params.as_ref()).await };
+        within(method, self.request_timeout, sending).await
+    }
+
     /// Closes the connection and waits until the server has closed its side. A server that this client spawned exits
     /// then, which interrupts its turns. Other clones and pending requests get [`Error::Closed`].
     pub async fn close(&self) -> Arc<Disconnect> {
@@ -189,7 +195,7 @@ pub(crate) async fn handshake(
         };
         let server =
             lenient::decode_result(&result).map_err(|source| Error::Decode { method: method.to_owned(), source })?;
-        link.notify(INITIALIZED).await?;
+        link.notify(INITIALIZED, None).await?;
         Ok((link, server))
     };
     within(method, options.request_timeout, connecting).await

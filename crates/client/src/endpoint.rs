@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_protocol::Secret;
 
@@ -103,11 +104,20 @@ pub struct Program {
     pub(crate) args: Vec<OsString>,
     pub(crate) env: Vec<(OsString, Option<OsString>)>,
     pub(crate) cwd: Option<PathBuf>,
+    pub(crate) inherits_stderr: bool,
+    pub(crate) close_grace: Duration,
 }
 
 impl Program {
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), args: Vec::new(), env: Vec::new(), cwd: None }
+        Self {
+            path: path.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            inherits_stderr: false,
+            close_grace: transport::CLOSE_GRACE,
+        }
     }
 
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
@@ -135,6 +145,20 @@ impl Program {
         self.cwd = Some(folder.into());
         self
     }
+
+    /// Leaves stderr to this process, in place of logging it and keeping the end of it for
+    /// [`Disconnect`](crate::Disconnect).
+    pub fn inherit_stderr(mut self) -> Self {
+        self.inherits_stderr = true;
+        self
+    }
+
+    /// How long the program may take to exit after the client has closed its stdin, before it is killed; 10 seconds
+    /// by default.
+    pub fn close_grace(mut self, grace: Duration) -> Self {
+        self.close_grace = grace;
+        self
+    }
 }
 
 /// Leaves out the values of environment variables, which may be secrets.
@@ -146,6 +170,8 @@ impl fmt::Debug for Program {
             .field("args", &self.args)
             .field("env", &env)
             .field("cwd", &self.cwd)
+            .field("inherits_stderr", &self.inherits_stderr)
+            .field("close_grace", &self.close_grace)
             .finish()
     }
 }

@@ -23,6 +23,9 @@ pub enum Error {
     /// No event of the turn within [`Options::turn_timeout`](crate::Options::turn_timeout); the turn was interrupted.
     #[error("no event of turn {turn_id} for {after:?}")]
     TurnTimeout { thread_id: String, turn_id: String, after: Duration },
+    /// The turn took longer than [`Options::turn_limit`](crate::Options::turn_limit); it was interrupted.
+    #[error("turn {turn_id} did not end within {after:?}")]
+    TurnLimit { thread_id: String, turn_id: String, after: Duration },
     /// The turn ended with status `failed`; the value holds what it did until then.
     #[error("the turn failed: {}", .0.error_message())]
     TurnFailed(Box<CompletedTurn>),

@@ -1,7 +1,7 @@
-//! Decodes messages of newer servers. Items and error kinds that this release does not know are left out if the rest
-//! decodes, so that the end of a turn is always recognised.
+//! Decodes messages of newer servers. Items that this release does not know are left out if the rest decodes, so that
+//! the end of a turn is always recognised.
 
-use loomd_protocol::{CodexErrorInfo, JsonValue, ServerNotification, ThreadItem};
+use loomd_protocol::{JsonValue, ServerNotification, ThreadItem};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -29,7 +29,7 @@ pub(crate) fn decode_notification(method: &str, params: &mut JsonValue) -> Optio
     Some(notification)
 }
 
-/// Removes items of unknown types from lists of items, and unknown error kinds.
+/// Removes items of unknown types from lists of items.
 fn forget_unknown(value: &mut JsonValue) {
     match value {
         JsonValue::Array(values) => values.iter_mut().for_each(forget_unknown),
@@ -38,9 +38,6 @@ fn forget_unknown(value: &mut JsonValue) {
                 match (name.as_str(), &mut *member) {
                     ("items", JsonValue::Array(items)) => items.retain(|item| !is_unknown(item)),
                     ("data", JsonValue::Array(entries)) => entries.retain(|entry| !is_unknown(&entry["item"])),
-                    ("codexErrorInfo", kind) if decode::<CodexErrorInfo>(kind).is_err() => {
-                        *kind = JsonValue::Null;
-                    }
                     _ => {}
                 }
                 forget_unknown(member);
@@ -57,23 +54,24 @@ fn is_unknown(item: &JsonValue) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use loomd_protocol::{Turn, TurnError, TurnStartResponse, TurnStatus};
+    use loomd_protocol::{CodexErrorInfo, Turn, TurnError, TurnStartResponse, TurnStatus};
     use serde_json::json;
     use serde_json::value::to_raw_value;
 
     use super::*;
 
     #[test]
-    fn a_turn_with_unknown_items_and_errors_decodes_without_them() {
+    fn a_turn_with_unknown_items_decodes_without_them_and_keeps_an_unknown_error_kind() {
         let turn = json!({ "turn": {
             "id": "u", "status": "failed", "items": [{ "type": "sleep", "id": "s" }, { "type": "plan", "id": "p", "text": "x" }],
             "error": { "message": "no", "codexErrorInfo": "tooManyDenials", "additionalDetails": null },
         } });
+        let kind = CodexErrorInfo::Unknown("tooManyDenials".into());
         let known = Turn {
             id: "u".into(),
             items: vec![ThreadItem::Plan { id: "p".into(), text: "x".into() }],
             status: TurnStatus::Failed,
-            error: Some(TurnError { message: "no".into(), codex_error_info: None, additional_details: None }),
+            error: Some(TurnError { message: "no".into(), codex_error_info: Some(kind), additional_details: None }),
             items_view: None,
         };
         let result: TurnStartResponse = decode_result(&to_raw_value(&turn).unwrap()).unwrap();

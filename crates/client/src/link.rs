@@ -94,8 +94,8 @@ impl Link {
         self.0.lost().await
     }
 
-    pub(crate) async fn notify(&self, method: &str) -> Result<(), Error> {
-        let message = encode_notification(method, None::<&()>)
+    pub(crate) async fn notify(&self, method: &str, params: Option<&JsonValue>) -> Result<(), Error> {
+        let message = encode_notification(method, params)
             .map_err(|source| Error::Encode { method: method.to_owned(), source })?;
         if self.0.send(message).await { Ok(()) } else { Err(self.lost().await) }
     }

@@ -22,6 +22,8 @@ pub struct Options {
     /// How long a turn may go without any event before it is interrupted. Time in which the [`Handler`] handles a
     /// request of the thread does not count.
     pub turn_timeout: Option<Duration>,
+    /// How long a turn may take in all before it is interrupted, whatever it does; `None` is no limit.
+    pub turn_limit: Option<Duration>,
     /// How to retry requests that the server refused as overloaded.
     pub retry: Backoff,
     /// How to reconnect after the connection was lost; `None` does not.
@@ -52,6 +54,7 @@ impl Default for Options {
             opt_out: Vec::new(),
             request_timeout: Some(Duration::from_secs(30)),
             turn_timeout: Some(Duration::from_secs(5 * 60)),
+            turn_limit: None,
             retry: Backoff::default(),
             reconnect: None,
             thread: ThreadDefaults::default(),
@@ -84,6 +87,11 @@ impl Options {
 
     pub fn turn_timeout(mut self, timeout: impl Into<Option<Duration>>) -> Self {
         self.turn_timeout = timeout.into();
+        self
+    }
+
+    pub fn turn_limit(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.turn_limit = limit.into();
         self
     }
 

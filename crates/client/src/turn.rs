@@ -36,6 +36,7 @@ pub struct Turn {
     started: protocol::Turn,
     events: Events,
     collector: Collector,
+    begun: Instant,
     /// When the last event was received.
     last_event: Instant,
     failed: bool,
@@ -57,7 +58,8 @@ impl Turn {
         events: Events,
     ) -> Self {
         let collector = Collector::new(started.id.clone(), before);
-        Self { client, thread_id, started, events, collector, last_event: Instant::now(), failed: false }
+        let begun = Instant::now();
+        Self { client, thread_id, started, events, collector, begun, last_event: begun, failed: false }
     }
 
     pub fn id(&self) -> &str {
@@ -76,11 +78,19 @@ impl Turn {
     /// The next event of the thread, or `None` once the turn is over. Cancel-safe.
     ///
     /// After [`turn_timeout`](crate::Options::turn_timeout) without an event the turn is interrupted and this returns
-    /// [`Error::TurnTimeout`].
+    /// [`Error::TurnTimeout`]; after [`turn_limit`](crate::Options::turn_limit) in all, [`Error::TurnLimit`].
     pub async fn next(&mut self) -> Option<Result<Event, Error>> {
         while !self.failed && !self.collector.is_over() {
             let patience = self.client.options().turn_timeout;
-            let deadline = self.collector.over_at().or_else(|| patience.map(|patience| self.last_event + patience));
+            let limit = self.client.options().turn_limit;
+            let limited = limit.map(|limit| self.begun + limit);
+            if limited.is_some_and(|at| at <= Instant::now()) && self.collector.over_at().is_none() {
+                self.give_up();
+                let (thread_id, turn_id) = (self.thread_id.clone(), self.id().to_owned());
+                return self.fail(Error::TurnLimit { thread_id, turn_id, after: limit.unwrap_or_default() });
+            }
+            let silent = patience.map(|patience| self.last_event + patience);
+            let deadline = self.collector.over_at().or_else(|| [silent, limited].into_iter().flatten().min());
             let next = match deadline {
                 Some(deadline) => timeout_at(deadline, self.events.next()).await,
                 None => Ok(self.events.next().await),
@@ -94,6 +104,8 @@ impl Turn {
                 Ok(Some(Err(error))) => return self.fail(error),
                 Ok(None) => return self.fail(Error::Closed),
                 Err(_) if self.collector.over_at().is_some() => {}
+                // The limit was reached, which the loop begins with.
+                Err(_) if limited.is_some_and(|at| at <= Instant::now()) => {}
                 // The server waits for this client's handler.
                 Err(_) if self.client.hub().has_open_request(&self.thread_id) => self.last_event = Instant::now(),
                 Err(_) => {

@@ -1,13 +1,13 @@
-//! How much of a program's output is kept, and which part.
+//! Bounded capture of a program's output.
 
 use std::collections::VecDeque;
 
 use crate::text::begun_character;
 
-/// What is kept of one stream, and of both together: enough for any reader, little enough to keep many.
+/// The most bytes that are retained of one stream, and of both together.
 pub const RETAINED_BYTES: usize = 1024 * 1024;
 
-/// What is kept of the two streams together. When both do not fit into [`RETAINED_BYTES`], stdout gets a third and
+/// The retained parts of the two streams. When both do not fit into [`RETAINED_BYTES`], stdout gets a third and
 /// stderr the rest, and stdout what stderr does not use.
 pub(crate) fn shares<'a>(stdout: &'a [u8], stderr: &'a [u8]) -> [&'a [u8]; 2] {
     let first = stdout.len().min(RETAINED_BYTES / 3);
@@ -34,7 +34,7 @@ impl Head {
     }
 }
 
-/// The first and the last half of [`RETAINED_BYTES`]; what lies between is dropped.
+/// The first and the last bytes of a stream, half of [`RETAINED_BYTES`] each; the bytes between are dropped.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadTail {
     head: Vec<u8>,
@@ -48,7 +48,7 @@ impl HeadTail {
     pub fn push(&mut self, bytes: &[u8]) {
         let (head, rest) = bytes.split_at(bytes.len().min(HALF - self.head.len()));
         self.head.extend_from_slice(head);
-        // Of a piece longer than the tail only its end can stay.
+        // Of a chunk longer than the tail only the end is retained.
         let (passing, rest) = rest.split_at(rest.len().saturating_sub(HALF));
         let over = (self.tail.len() + rest.len()).saturating_sub(HALF);
         self.dropped += (passing.len() + over) as u64;
@@ -65,7 +65,7 @@ impl HeadTail {
         self.head.is_empty()
     }
 
-    /// Takes out what may be the start of a character whose rest is still to come.
+    /// Removes and returns an incomplete character at the end.
     pub(crate) fn hold_back(&mut self) -> Vec<u8> {
         let len = self.head.len() + self.tail.len();
         let last = |from: usize| -> Vec<u8> { self.head.iter().chain(&self.tail).skip(from).copied().collect() };

@@ -1,4 +1,4 @@
-//! A program with everything that decides how it starts.
+//! A program to run, with its arguments, folder and environment.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A program to run: its words, where, and with which variables. Nothing is inherited beyond this.
+/// A program to run: its arguments, working directory and environment. Nothing else is inherited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// The program and its arguments. A program without a slash is looked up in the `PATH` of `env`.

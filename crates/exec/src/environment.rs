@@ -1,5 +1,4 @@
-//! What a command finds in its environment: the user's policy, applied in a fixed order, and what is
-//! always added.
+//! The environment of a command: the user's policy, applied in a fixed order, and the variables that are always set.
 
 use std::collections::BTreeSet;
 
@@ -7,16 +6,16 @@ use loomd_config::config_toml::{Inherit, ShellEnvironmentPolicy};
 
 use crate::Environment;
 
-/// Whose environment is made.
+/// The command whose environment is made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentRequest<'a> {
     /// Absent for commands that belong to no thread.
     pub thread_id: Option<&'a str>,
     /// Whether the sandbox keeps the command from the network.
     pub network_disabled: bool,
-    /// Whether a model reads what the command prints to a session: nothing should page or colour it.
+    /// Whether the command runs in a session whose output a model reads. Pagers and colours are then turned off.
     pub session: bool,
-    /// Variables with credentials of ours, which a sandboxed command only gets if the policy sets them.
+    /// Variables with credentials of the server, which a sandboxed command only gets if the policy sets them.
     pub withheld: Option<&'a BTreeSet<String>>,
 }
 
@@ -25,7 +24,7 @@ pub const NETWORK_DISABLED: &str = "CODEX_SANDBOX_NETWORK_DISABLED";
 
 /// The names that `inherit = "core"` keeps.
 const CORE: &[&str] = &["HOME", "LOGNAME", "PATH", "SHELL", "USER", "USERNAME", "TMPDIR", "TEMP", "TMP"];
-/// What looks like a secret.
+/// Patterns of names that are excluded as secrets.
 const SECRETS: &[&str] = &["*KEY*", "*SECRET*", "*TOKEN*"];
 
 /// Forced on commands of a session.
@@ -72,8 +71,8 @@ pub fn environment(server: &Environment, policy: &ShellEnvironmentPolicy, reques
     env
 }
 
-/// Whether a command may have a variable of this name that neither the server's environment nor the policy gave it:
-/// what the policy excludes, or does not include, must not come from anywhere else.
+/// Whether a command may have a variable of this name from another source than the server's environment and the policy:
+/// not one that the policy excludes or does not include.
 pub(crate) fn permits(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
     let set = policy.set.as_ref().is_some_and(|set| set.contains_key(name));
     (set || !is_excluded(policy, name)) && is_included(policy, name)
@@ -89,12 +88,12 @@ fn is_included(policy: &ShellEnvironmentPolicy, name: &str) -> bool {
     only.is_none_or(|only| only.iter().any(|pattern| matches(pattern, name)))
 }
 
-/// Whether a name fits a pattern of `*` and `?`, whatever the case.
+/// Whether a name matches a pattern of `*` and `?`, ignoring case.
 fn matches(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
     let name: Vec<char> = name.to_lowercase().chars().collect();
     let (mut p, mut n) = (0, 0);
-    // Where to go on when the last star has to swallow one more.
+    // Where to continue when the last star has to match one more character.
     let mut retry = None;
     while n < name.len() {
         match pattern.get(p) {

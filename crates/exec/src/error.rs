@@ -1,8 +1,8 @@
-//! What can go wrong before a program runs. What a program does once it runs is no error.
+//! Errors before a program runs. The failure of a running program is not an error.
 
 use std::io;
 
-/// The words are those that clients and models of this protocol know.
+/// The messages are those of the protocol, which clients and models know.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("execution error: Io({0:?})")]

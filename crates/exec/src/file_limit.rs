@@ -1,5 +1,5 @@
-//! How many descriptors this process may have, and how many the programs that it starts: many of them make
-//! room for as many as they may have, or cannot use those above 1,023.
+//! The limits of open descriptors of this process and of the programs that it starts. Theirs is not raised: some
+//! programs allocate memory for every possible descriptor, or cannot use those above 1,023.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,4 @@
-//! The git program in a sandbox that lets it read and nothing else: no writing, no network. See
-//! [`loomd_git::Launcher`] for why.
+//! The git program in a read-only sandbox without network. See [`loomd_git::Launcher`] for why.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::sandbox::{Sandbox, Surroundings};
 use crate::{Command, Environment, Limits, Outcome, run};
 
-/// How long git may take for one answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// The timeout of one run of git.
+const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The longest answer that is taken.
-const MAX_ANSWER: usize = 64 << 20;
+/// The most output of one run of git.
+const MAX_OUTPUT: usize = 64 << 20;
 
-/// What git gets of our own variables: where programs and the user's configuration are.
+/// The variables that git gets from this process: those that locate programs and the user's configuration.
 const KEPT: &[&str] = &["HOME", "LANG", "LOGNAME", "USER", "XDG_CONFIG_HOME"];
 
 /// Runs git confined, or not at all.
@@ -56,10 +55,10 @@ impl Launcher for ConfinedGit {
     async fn launch(&self, invocation: Invocation) -> Option<GitOutput> {
         let command = self.command(&invocation)?;
         // One byte more than the limit, so that output beyond it is recognised.
-        let limits = Limits { timeout: Some(PATIENCE), retained: MAX_ANSWER + 1 };
+        let limits = Limits { timeout: Some(TIMEOUT), retained: MAX_OUTPUT + 1 };
         let finished = run(&command, limits, &CancellationToken::new(), |_, _| {}).await.ok()?;
         match finished.outcome {
-            Outcome::Ended(exit) if finished.stdout.len() <= MAX_ANSWER => {
+            Outcome::Ended(exit) if finished.stdout.len() <= MAX_OUTPUT => {
                 Some(GitOutput { code: exit.code(), stdout: finished.stdout })
             }
             _ => None,

@@ -1,5 +1,4 @@
-//! This program under other names: some work must be done by a process of its own, and the one program that is
-//! always at hand is this one.
+//! Helpers: this program, started under another name, for work that needs a process of its own.
 #![allow(unsafe_code)]
 
 use std::env;
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::process;
 
-/// This very program, even when its file has been replaced since.
+/// The path of this program, also when its file has been replaced since.
 #[cfg(target_os = "linux")]
 pub(crate) const THIS_PROGRAM: &str = "/proc/self/exe";
 /// Where a program is found whose descriptor was inherited.
@@ -27,12 +26,12 @@ pub(crate) const GUARD: &str = "loomd-guard";
 /// The descriptor of the socket between a helper and the process that started it, where there is one.
 pub(crate) const CHANNEL: RawFd = 3;
 
-/// Whether this program knows what to do under those names; if not, starting it would start another of us.
+/// Whether `main` has called [`run_if_helper`]. If not, starting this program as a helper would run its `main`.
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// When this process was started as a helper, does that work and never returns. To be called first thing in
-/// `main`, before there are other threads; without it no command can be sandboxed, and what commands start in
-/// turn may outlive a server that is killed.
+/// Does the work of a helper and never returns, if this process was started as one. To be called first in `main`,
+/// before there are other threads. Without it no command can be sandboxed, and descendants of commands may outlive a
+/// server that is killed.
 pub fn run_if_helper() {
     let mut args = env::args_os().peekable();
     let called = args.next().map(PathBuf::from);

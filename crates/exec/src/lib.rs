@@ -1,6 +1,5 @@
-//! Running programs: pipes and terminals, captured output, process groups, the environment of a command, and
-//! sandboxes. Knows no turns and takes no decisions: callers bring a command that may run and callbacks, and get
-//! back its output and how it ended.
+//! Running programs: pipes and terminals, captured output, process groups, the environment of a command, and sandboxes.
+//! Independent of turns and approvals: callers pass a command that may run, and get its output and exit status.
 //!
 //! Where to start: [`run`] for one command from start to end, [`Sessions`] for commands that live on, [`sandbox`]
 //! for how a command is confined.

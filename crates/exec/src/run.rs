@@ -1,4 +1,4 @@
-//! One command from start to end: its output as it comes, what is kept of it, and how it ended.
+//! Runs one command from start to end, with a callback for its output, bounded capture, and its exit status.
 
 use std::convert::Infallible;
 use std::future::pending;
@@ -14,7 +14,7 @@ use crate::supervise::{Sink, Supervision, supervise};
 use crate::text::to_text;
 use crate::{Command, Result};
 
-/// The most that one read, and so one piece of output, holds.
+/// The largest chunk of output, which is one read.
 pub(crate) const CHUNK_BYTES: usize = 8192;
 /// Chunks of one stream beyond this many are captured but not passed to the callback.
 pub(crate) const MAX_CALLBACK_CHUNKS: usize = 10_000;
@@ -25,17 +25,17 @@ pub enum Stream {
     Stderr,
 }
 
-/// What bounds a run.
+/// The limits of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// `None`: as long as it takes.
+    /// `None`: no timeout.
     pub timeout: Option<Duration>,
-    /// How much is kept of each stream, from its beginning.
+    /// The most bytes that are retained of each stream, from its start.
     pub retained: usize,
 }
 
 impl Limits {
-    /// How long the model's commands may take when it does not say.
+    /// The timeout of the model's commands when a call names none.
     pub const TIMEOUT: Duration = Duration::from_secs(10);
 }
 
@@ -126,7 +126,7 @@ async fn run_fed(
     let supervision = Supervision { deadline, stop: cancel, piece: CHUNK_BYTES };
     let fed = async {
         if let (Some(mut stdin), Some(input)) = (stdin, input) {
-            // A program that does not read its input has a reason.
+            // A program need not read its input.
             _ = stdin.write_all(input).await;
         }
         pending::<Infallible>().await

@@ -1,4 +1,4 @@
-//! Which shell runs a script, and with which words.
+//! The shell that runs a script, and its arguments.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, OsStr};
@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-/// A shell that we know how to hand a script to.
+/// A shell of a known kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shell {
     pub kind: ShellKind,
@@ -34,7 +34,7 @@ impl ShellKind {
 }
 
 impl Shell {
-    /// The login shell of the user this process runs as, or the best there is. `search` is a `PATH`.
+    /// The login shell of the user of this process, else the best one that is installed. `search` is a `PATH`.
     pub fn of_user(search: &str) -> Self {
         Self::select(login_shell().as_deref(), search, &Path::exists)
     }
@@ -50,7 +50,7 @@ impl Shell {
         found.unwrap_or_else(Self::sh)
     }
 
-    /// The shell that a caller names: a path that exists, or a name to look for, first as this shell.
+    /// The shell with a path or name. A name is looked up, first as that of this shell.
     pub fn named(&self, name: &str, search: &str) -> Self {
         self.choose(name, search, &Path::exists)
     }
@@ -72,7 +72,7 @@ impl Shell {
         Self { kind: ShellKind::Sh, path: "/bin/sh".into() }
     }
 
-    /// The words that run a script. A login shell reads the user's profile first.
+    /// The arguments that run a script. A login shell reads the user's profile first.
     pub fn argv(&self, script: &str, login: bool) -> Vec<String> {
         let shell = self.path.to_string_lossy().into_owned();
         let flags: &[&str] = match (self.kind, login) {
@@ -90,7 +90,7 @@ impl Shell {
 #[error("login shell is disabled by config; omit `login` or set it to false.")]
 pub struct LoginShellDisabled;
 
-/// Whether a script gets a login shell, given what the caller and the configuration say.
+/// Whether a script runs in a login shell, by the request and the configuration.
 pub fn login(requested: Option<bool>, allowed: bool) -> Result<bool, LoginShellDisabled> {
     match requested {
         Some(true) if !allowed => Err(LoginShellDisabled),
@@ -105,7 +105,7 @@ fn look_up(name: &str, search: &str, exists: &dyn Fn(&Path) -> bool) -> Option<S
     Some(Shell { kind, path })
 }
 
-/// From the user database, not from `$SHELL`: that is whatever started us.
+/// The login shell in the user database. `$SHELL` may be another one, inherited from the parent process.
 fn login_shell() -> Option<PathBuf> {
     // More than any entry needs; a longer one is treated as missing.
     let mut buffer = [0; 16 * 1024];

@@ -1,5 +1,5 @@
-//! What a user's shell is like once its start-up files have run, kept in a file, so that each command need not
-//! run them again. Only a convenience: whatever goes wrong, commands run in a login shell as without it.
+//! Snapshots: the state of the user's shell after its start-up files, in a file, so that commands need not run them
+//! again. When a snapshot cannot be taken, commands run in a login shell.
 //!
 //! A command may have written the start-up files, where it may write to the user's home. So a snapshot is taken in a
 //! sandbox and serves only commands in the same one: they would have run those files themselves, with the same rights.
@@ -19,15 +19,15 @@ use crate::{
     Command, Environment, EnvironmentRequest, Limits, Outcome, RETAINED_BYTES, Shell, ShellKind, environment, run,
 };
 
-/// Start-up files may do anything, also wait for a network.
+/// The timeout of start-up files, which may do anything.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Stands before what we asked for, because start-up files may print too.
+/// Printed before the snapshot, because start-up files may print, too.
 const MARKER: &str = "# shell snapshot";
 
-/// Exported variables that say where and how deep a shell runs, not what the user's shell is like.
+/// Exported variables that belong to one run of a shell and are not part of a snapshot.
 const OF_ONE_SHELL: &[&str] = &["OLDPWD", "PWD", "SHLVL", "_"];
 
-/// A file that a shell can read to be like the user's. Removed when dropped.
+/// A file that a shell sources in place of the user's start-up files. Removed when dropped.
 #[derive(Debug)]
 pub struct Snapshot {
     path: PathBuf,
@@ -36,7 +36,7 @@ pub struct Snapshot {
     sandbox: Option<Sandbox>,
 }
 
-/// Whose shell a snapshot is of, and how its start-up files are run.
+/// The shell of a snapshot, and how its start-up files are run.
 #[derive(Clone, Debug)]
 pub struct SnapshotRequest<'a> {
     /// Where snapshots are kept.
@@ -46,7 +46,7 @@ pub struct SnapshotRequest<'a> {
     pub cwd: PathBuf,
     /// The server's environment.
     pub environment: &'a Environment,
-    /// What of it, and of what start-up files export, commands may have.
+    /// The policy for variables of the server and of start-up files.
     pub policy: &'a ShellEnvironmentPolicy,
     /// The sandbox of the commands that the snapshot is for.
     pub sandbox: Option<Sandbox>,
@@ -60,14 +60,14 @@ pub fn snapshot_folder(home: &Path) -> PathBuf {
 }
 
 impl Snapshot {
-    /// Runs the user's shell once and keeps what it is like; `None` when that does not work out.
+    /// Runs the user's shell once and stores its state; `None` when that fails.
     pub async fn take(request: SnapshotRequest<'_>) -> Option<Self> {
         let shell_path = request.shell.path.to_str()?;
         let dump = dump_script(request.shell.kind)?;
         let finished = request.run([shell_path, "-lc", &dump]).await?;
         let text = String::from_utf8(finished).ok()?;
         let (_, text) = text.split_once(MARKER)?;
-        // A zero byte ends the shell's own words, and each variable behind them.
+        // A zero byte ends the shell's definitions, and each variable after them.
         let mut parts = text.split('\0');
         let text = parts.next()?;
         let exports: String = parts.filter_map(|variable| export(variable, request.policy)).collect();
@@ -85,9 +85,9 @@ impl Snapshot {
         &self.path
     }
 
-    /// The command with the start-up files replaced by the snapshot, if it is one that a login shell of the same
-    /// kind runs in the same folder and `sandbox`; any other as it is. `set` names what the user's policy sets: that, and what
-    /// we force on commands ourselves, outlives the snapshot.
+    /// The command with the snapshot in place of the start-up files, if a login shell of the same kind runs it in the
+    /// same folder and `sandbox`; any other command unchanged. The variables in `set`, from the user's policy, and
+    /// those that the server forces take precedence over the snapshot.
     pub fn apply(&self, command: Command, sandbox: Option<&Sandbox>, set: &BTreeMap<String, String>) -> Command {
         if sandbox != self.sandbox.as_ref() {
             return command;
@@ -126,8 +126,8 @@ pub fn remove_stale_snapshots(folder: &Path, wanted: impl Fn(&str) -> bool) -> i
     Ok(())
 }
 
-/// The words of the wrapper are the shell, the snapshot and the script. Values are handed over in variables,
-/// because a command line can be read by everybody.
+/// The script of the wrapper. Its arguments are the shell, the snapshot and the script. Values are passed in variables,
+/// because every user can read a command line.
 fn wrapper(kept: &[&str]) -> String {
     let save = kept.iter().enumerate().map(|(index, name)| format!("__kept_{index}=\"${name}\"\n"));
     let restore = kept.iter().enumerate().map(|(index, name)| format!("export {name}=\"$__kept_{index}\"\n"));
@@ -161,7 +161,7 @@ fn export(variable: &str, policy: &ShellEnvironmentPolicy) -> Option<String> {
 }
 
 impl SnapshotRequest<'_> {
-    /// What a program prints, if it does its work in time.
+    /// The output of a program, if it succeeds in time.
     async fn run<const N: usize>(&self, argv: [&str; N]) -> Option<Vec<u8>> {
         let request = EnvironmentRequest::default();
         let command = Command::new(argv, &self.cwd, environment(self.environment, self.policy, request));
@@ -176,7 +176,7 @@ impl SnapshotRequest<'_> {
     }
 }
 
-/// Only its owner may read it: exported variables may be secrets.
+/// Writes a file that only its owner can read: exported variables may be secrets.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         loomd_private::create_dir_all(folder)?;

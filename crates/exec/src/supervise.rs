@@ -1,5 +1,5 @@
-//! A running program from here to its end: its output goes where the caller wants it, at the pace at which it
-//! is taken there, and whatever that pace is, the program is killed when its time is up or its owner says so.
+//! Supervises a running program until its end. Its output goes to a sink, at the pace of the sink; at the deadline or
+//! on cancellation the program is killed, however slow the sink is.
 
 use std::future::pending;
 use std::io;
@@ -12,25 +12,25 @@ use tokio_util::sync::CancellationToken;
 use crate::Outcome;
 use crate::process::{Output, Process};
 
-/// How long output is still read after the program has ended, in case something it started holds it open.
+/// How long output is read after the program has ended, while a descendant holds it open.
 const DRAIN: Duration = Duration::from_secs(2);
 /// The same after a cancellation, when no caller waits for the output.
 const CANCELLED_DRAIN: Duration = Duration::from_millis(100);
-/// As much as may wait in a pipe: what a program printed before it ended is read even when that takes longer.
+/// The capacity of a pipe: output from before the program's end is read even when that takes longer.
 const PIPE_BYTES: usize = 64 * 1024;
 
-/// Where the output of a program goes.
+/// A receiver of a program's output.
 pub trait Sink {
-    /// Takes a piece. The program waits until it has been taken.
+    /// Takes a chunk. No more output is read until it returns.
     fn take(&mut self, bytes: &[u8]) -> impl Future<Output = ()> + Send;
 }
 
-/// What ends a program early, and how its output is read.
+/// The deadline and cancellation of a program, and how its output is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Supervision<'a> {
     pub deadline: Option<Deadline>,
     pub stop: &'a CancellationToken,
-    /// The longest piece of output.
+    /// The longest chunk of output.
     pub piece: usize,
 }
 
@@ -66,7 +66,7 @@ pub async fn supervise(
                 drained = Some(Deadline::now() + DRAIN);
                 process.kill();
             }
-            // Killed, it may still wait for a device. We do not.
+            // A killed program may hang in a system call. Its end is not waited for.
             () = at(drained) => {
                 enough.cancel();
                 if !read {
@@ -78,7 +78,7 @@ pub async fn supervise(
                 exit = Some(ended?);
                 drained = drained.or_else(|| Some(Deadline::now() + DRAIN));
             }
-            // Last: a flood of output must not hide what else happens.
+            // Last, so that a flood of output does not starve the other branches.
             () = &mut pumps, if !read => read = true,
         }
     }
@@ -100,7 +100,7 @@ async fn pump(output: Option<Output>, sink: &mut impl Sink, piece: usize, enough
             read = output.read(&mut buffer) => read,
         };
         match read {
-            // What cannot be read any more has ended: there is nothing else to do about it.
+            // A read error counts as the end of the output.
             Ok(0) | Err(_) => return,
             Ok(length) => {
                 sink.take(&buffer[..length]).await;

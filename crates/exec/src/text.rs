@@ -1,10 +1,10 @@
-//! Output as text. Most of it is UTF-8; what is not is in one of the encodings from before, which is guessed.
-//! A character that a read has cut in two is put together again.
+//! Decodes output to text. Output that is not UTF-8 is decoded in a detected legacy encoding. Characters that were
+//! split between reads are joined.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, IBM866, WINDOWS_1252};
 
-/// How much is looked at to guess an encoding: enough to distinguish languages at a bounded cost.
+/// The most bytes that are used to detect an encoding.
 const GUESSED_BYTES: usize = 64 * 1024;
 
 /// The bytes as text, in the encoding that they seem to be in.
@@ -21,7 +21,7 @@ pub fn to_text(bytes: Vec<u8>) -> String {
     })
 }
 
-/// UTF-8 all the same, with more that is right than wrong, or only cut at its end.
+/// Whether bytes are UTF-8 with a few errors or an incomplete end, and not another encoding.
 fn is_damaged_utf8(bytes: &[u8]) -> bool {
     let (mut right, mut wrong) = (0usize, 0usize);
     for chunk in bytes.utf8_chunks() {
@@ -39,7 +39,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
     detector.feed(looked_at, from + looked_at.len() == bytes.len());
     let guessed = detector.guess(None, Utf8Detection::Deny);
-    // Quotes and dashes alone are letters of IBM's, but who writes those without others?
+    // Windows quotes and dashes are letters in the IBM code page; text with no other such letters is Windows text.
     let punctuation =
         |byte: &u8| byte.is_ascii() || matches!(byte, 0x80 | 0x82 | 0x84..=0x89 | 0x8b | 0x91..=0x99 | 0x9b);
     if guessed == IBM866 && looked_at.iter().all(punctuation) { WINDOWS_1252 } else { guessed }
@@ -49,12 +49,12 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 /// is too short to detect another encoding.
 #[derive(Debug, Default)]
 pub struct TextChunks {
-    /// The start of a character whose rest has not come yet.
+    /// The bytes of an incomplete character.
     begun: Vec<u8>,
 }
 
 impl TextChunks {
-    /// The text that is complete with these bytes; the start of a last character waits for its rest.
+    /// Adds bytes and returns the complete characters. An incomplete one is kept for the next call.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.begun);
         all.extend_from_slice(bytes);
@@ -63,7 +63,7 @@ impl TextChunks {
         lossy(all)
     }
 
-    /// What is left when the stream has ended, if anything.
+    /// Returns the rest at the end of the stream, if any.
     pub fn finish(&mut self) -> Option<String> {
         let rest = std::mem::take(&mut self.begun);
         (!rest.is_empty()).then(|| lossy(rest))
@@ -74,7 +74,7 @@ fn lossy(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// How many of the last bytes begin a character that could still be completed.
+/// The number of bytes of an incomplete character at the end.
 pub(crate) fn begun_character(bytes: &[u8]) -> usize {
     let cut = (1..=bytes.len().min(3)).find(|back| {
         let tail = &bytes[bytes.len() - back..];
@@ -123,7 +123,7 @@ mod tests {
         let check = |bytes: &[u8], expected: &str| assert_eq!(to_text(bytes.to_vec()), expected, "{bytes:?}");
         check("déjà \u{0}".as_bytes(), "déjà \u{0}");
         check(b"d\xc3\xa9j\xc3\xa0 \xff vu", "déjà \u{fffd} vu");
-        // Cut in the middle of a character.
+        // Ends in the middle of a character.
         check(b"d\xc3\xa9j\xc3", "déj\u{fffd}");
         check(b"\xe9\xe8", "éè");
         check(b"a\xffb\n", "aÿb\n");
@@ -155,7 +155,7 @@ mod tests {
             let mut joined: String = whole.chunks(step).map(|piece| chunks.push(piece)).collect();
             joined.extend(chunks.finish());
             prop_assert_eq!(joined, String::from_utf8_lossy(&whole));
-            // Whatever it is taken for, it is text.
+            // Any detected encoding gives text.
             let _ = to_text(whole);
         }
     }

@@ -1,4 +1,4 @@
-//! Processes in sandboxes of this process are told from all others, by whatever means they are confined.
+//! Processes in sandboxes of this process are recognised, under every mechanism of confinement.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -12,7 +12,7 @@ use loomd_exec::sandbox::{Sandbox, Surroundings};
 use loomd_exec::{Command, Environment, Process, SocketHolder, Stdio, is_in_own_sandbox, socket_holder};
 use loomd_protocol::SandboxPolicy;
 
-/// A command that lives until it is dropped, and the number of its innermost process.
+/// A command that runs until it is dropped, and the id of its innermost process.
 async fn running(sandbox: Option<Sandbox>, mark: &str) -> (Process, u32) {
     let environment = Environment::from_iter([("PATH", "/usr/bin:/bin")]);
     // The shell is not replaced, so the process in question is not the one that was started.

@@ -1,5 +1,5 @@
-//! That a program may print as much as it likes: memory stays as it is, what is kept is what was asked for, and
-//! the last byte comes through. The example `flood` does the same with a gigabyte.
+//! Memory stays bounded while a program floods its output; the retained bytes are those that were requested, and the
+//! last byte is read. The example `flood` does the same with a gigabyte.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 const MIB: usize = 1024 * 1024;
 const FLOOD: usize = 200 * MIB;
 const END: &[u8] = b"the end";
-/// Far less than what flows, far more than what is kept of it.
+/// The most growth of memory: far less than the output, far more than what is retained.
 const ALLOWED: usize = 16 * MIB;
 
 fn flood() -> Command {
@@ -21,7 +21,7 @@ fn flood() -> Command {
     Command::new(["sh", "-c", &script], "/", Environment::of_this_process())
 }
 
-/// The most memory that this process ever had.
+/// The peak memory of this process.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();

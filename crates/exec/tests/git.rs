@@ -1,6 +1,6 @@
-//! That git, asked about a hostile repository, runs none of the programs that its configuration names. Each case is
-//! tried against the settings without the sandbox, the sandbox without the settings, and both; before that plain git
-//! must fall for it, or the case would prove nothing.
+//! Git, run on a hostile repository, starts none of the programs that its configuration names. Each case is tried with
+//! the settings and without the sandbox, with the sandbox and without the settings, and with both. Plain git must start
+//! the program, else the case would prove nothing.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -16,7 +16,7 @@ fn confined() -> ConfinedGit {
     ConfinedGit::with_helper(env!("CARGO_BIN_EXE_exec-fixture"))
 }
 
-/// Git without a sandbox: only the settings stand between it and the repository.
+/// Git without a sandbox, protected by the settings only.
 struct Unconfined;
 
 impl Launcher for Unconfined {
@@ -55,7 +55,7 @@ impl Hostile {
         self.base.join("canary")
     }
 
-    /// A program that leaves the canary behind.
+    /// A program that creates the canary file.
     fn program(&self) -> String {
         self.base.join("canary.sh").display().to_string()
     }
@@ -101,14 +101,14 @@ impl Hostile {
         }
     }
 
-    /// Whether the canary was left behind; then it is taken away.
+    /// Whether the canary file exists. Removes it.
     fn fell(&self) -> bool {
         fs::remove_file(self.canary()).is_ok()
     }
 
-    /// `diff` says whether a diff can be made at all with nothing of this kind running.
+    /// `diff`: whether git can make a diff without running the program.
     async fn check(&self, bait: &[&str], diff: bool) {
-        // What the setup left behind does not count.
+        // The setup may have created the canary.
         self.fell();
         Unconfined.launch(self.plain(bait)).await.unwrap();
         assert!(self.fell(), "plain git does not run it, so this proves nothing");
@@ -216,7 +216,7 @@ async fn submodules_are_not_looked_into() {
     hostile.git_in(&other, &["commit", "-qm", "x"]);
     hostile.git(&["submodule", "--quiet", "add", other.to_str().unwrap(), "sub"]);
     hostile.git(&["commit", "-qm", "sub", "--", "sub", ".gitmodules"]);
-    // As a command could do: another repository in place of the submodule's own.
+    // Another repository in place of the submodule's own, as a command could put there.
     fs::remove_file(hostile.repo.join("sub/.git")).unwrap();
     fs::remove_dir_all(hostile.repo.join("sub")).unwrap();
     hostile.git(&["clone", "-q", other.to_str().unwrap(), "sub"]);
@@ -277,7 +277,7 @@ async fn an_ordinary_repository_is_answered_as_by_plain_git() {
     assert_eq!(facts.origin_url.as_deref(), Some("https://example.test/repo"));
 }
 
-/// Nobody called `run_if_helper` in this process, so there is nothing to confine git with.
+/// `run_if_helper` was not called in this process, so there is no helper that could confine git.
 #[tokio::test]
 async fn git_does_not_run_where_it_cannot_be_confined() {
     let hostile = Hostile::new();

@@ -1,5 +1,4 @@
-//! What sandboxes of one thread hold on to while the world around them changes: their roots, and what of our home
-//! commands see.
+//! Sandboxes of one thread keep their roots, and their view of our home, while files and folders change.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -56,7 +55,7 @@ impl Thread {
         String::from_utf8_lossy(&done.aggregated()).into_owned()
     }
 
-    /// The sandbox by each means that there is here.
+    /// The sandbox under each mechanism that works here.
     fn means(&self) -> Vec<Sandbox> {
         let bubblewrap = std::process::Command::new("bwrap").arg("--version").output().is_ok();
         let bubblewrap = bubblewrap.then(|| self.sandbox().with_bubblewrap_only());

@@ -1,4 +1,4 @@
-//! A command whose only network are ports that we answer.
+//! A command whose only network is a set of loopback ports that the server serves.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -18,7 +18,7 @@ fn sandbox() -> Sandbox {
     Sandbox::new(&policy, Surroundings::new(Path::new("/"))).unwrap()
 }
 
-/// Every means that can make a network of its own.
+/// Every mechanism with a network namespace.
 fn means() -> Vec<(&'static str, Sandbox)> {
     let mut means = vec![("built-in", sandbox())];
     match std::process::Command::new("bwrap").arg("--version").output() {

@@ -1,6 +1,6 @@
-//! That nothing outlives its owner: trees of processes, some in sessions of their own, are cancelled, dropped,
-//! timed out, or lose the process that started them, at random moments. All are looked for by a variable that
-//! each inherits, or by a word among their arguments.
+//! No process outlives its owner: trees of processes, some in sessions of their own, are cancelled, dropped, timed out,
+//! or lose the process that started them, at random moments. Their processes are found by a variable that each
+//! inherits, or by an argument.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -28,15 +28,15 @@ const TREE: &str = "sleep 1000 & setsid sleep 1000 & (sleep 1000; :) & setsid sh
                     ( setsid sh -c 'trap \"\" TERM HUP INT; sleep 1000; :' & ); \
                     ( setsid sh -c 'while :; do sleep 1000; done' & ); \
                     ( setsid sh -c '( setsid sh -c \"( setsid sleep 1000 & )\" & )' & ); wait";
-/// How many processes that makes.
+/// The number of processes in the tree.
 const MEMBERS: usize = 17;
 const MARK: &str = "LOOMD_TREE";
-/// So many trees at a time; more would only wait for each other.
+/// The number of trees at a time.
 const AT_ONCE: u64 = 8;
-/// How long a process that was killed may take to go, on a machine that has other things to do.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a killed process may take to end on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A number that no other tree has, and how long its tree is left alone.
+/// A unique mark for a tree, and how long the tree runs undisturbed.
 fn next() -> (String, Duration) {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
@@ -76,14 +76,14 @@ async fn nothing_is_left(mark: &str) {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    if timeout(PATIENCE, gone).await.is_err() {
+    if timeout(TIMEOUT, gone).await.is_err() {
         let left = members(mark);
         let names = left.iter().map(|pid| fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default());
         panic!("left of {mark}: {:?}", names.collect::<Vec<_>>());
     }
 }
 
-/// Does something to many trees, a few at a time.
+/// Runs `act` for many trees, a few at a time.
 async fn many<F: Future<Output = ()> + Send + 'static>(trees: u64, act: impl Fn(String, Duration) -> F) {
     let mut running = JoinSet::new();
     for _ in 0..trees {

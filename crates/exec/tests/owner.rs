@@ -21,7 +21,7 @@ fn wait_for_line(path: &Path) -> String {
     }
 }
 
-/// Lets an owner run a script that writes a line to `$FILE`, and kills it with no chance to clean up.
+/// Lets an owner run a script that writes a line to `$FILE`, and kills the owner with `SIGKILL`.
 fn kill_owner(folder: &Path, flags: &[&str], script: &str) -> String {
     let file = folder.join("line");
     let mut owner = Command::new(env!("CARGO_BIN_EXE_exec-fixture"))
@@ -38,7 +38,7 @@ fn kill_owner(folder: &Path, flags: &[&str], script: &str) -> String {
     line
 }
 
-/// The script's line is the number of a process that must vanish.
+/// The script's line is the id of a process that must end.
 fn check(script: &str) {
     let folder = tempfile::tempdir().unwrap();
     let pid = kill_owner(folder.path(), &[], script);
@@ -65,7 +65,7 @@ fn a_command_that_ignores_signals_dies_with_its_owner() {
 #[test]
 fn a_sandboxed_command_dies_with_all_it_started() {
     let folder = tempfile::tempdir().unwrap();
-    // Numbers mean nothing outside. The pipe ends when the last that holds it is gone.
+    // Process ids of the sandbox mean nothing outside. The pipe ends when its last holder has ended.
     let alive = folder.path().join("alive");
     assert!(Command::new("mkfifo").arg(&alive).status().unwrap().success());
     let gone = std::thread::spawn(|| std::fs::read(alive));

@@ -1,4 +1,4 @@
-//! That a permission profile holds, tried by commands, with every means of confinement that can enforce it.
+//! Permission profiles, tried by commands under every mechanism that can enforce them.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -100,7 +100,7 @@ async fn a_profile_holds_in_bubblewrap() {
     if std::process::Command::new("bwrap").arg("--version").output().is_err() {
         return eprintln!("skipped: bubblewrap is not installed here");
     }
-    // Where commands can write everything they could have replaced it, so it is not trusted there.
+    // A bubblewrap that commands can write is not used, so not with a base in which everything is writable.
     check("bubblewrap", Sandbox::with_bubblewrap_only, &BASES[..2]).await;
 }
 

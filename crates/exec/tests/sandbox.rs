@@ -1,5 +1,4 @@
-//! That confinement holds, tried by commands that want out. Each test runs with every means of confinement
-//! that this system has; what it lacks is printed.
+//! Sandboxes, tried by commands. Each test runs under every mechanism that this system has; missing ones are printed.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -46,13 +45,13 @@ impl Place {
         run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await.unwrap()
     }
 
-    /// The means that work here, weakest last. At least one must.
+    /// The mechanisms that work here, weakest last. Panics when there is none.
     async fn means(&self, policy: &SandboxPolicy) -> Vec<(&'static str, Sandbox)> {
         let sandbox = self.sandbox(policy);
         let mut means = Vec::new();
         for (name, sandbox) in [("namespaces", sandbox.clone()), ("landlock", sandbox.with_landlock_only())] {
             let tried = self.run(&sandbox, "echo $$").await;
-            // In a namespace of its own a command has a low number.
+            // In a process namespace of its own a command has a low process id.
             let number = text(&tried.stdout).trim().parse().unwrap_or(u32::MAX);
             if tried.outcome.exit_code() != 0 || (name == "namespaces" && number > 9) {
                 eprintln!("{name}: not available here: {}", text(&tried.stderr));
@@ -145,7 +144,7 @@ async fn git_agents_and_codex_folders_in_a_workspace_are_read_only() {
             assert_eq!(entries(&place.workspace.join(name)), ["config"]);
             assert_eq!(fs::read_to_string(place.workspace.join(name).join("config")).unwrap(), "keep");
         }
-        // What kept the name free is taken away by another process, soon.
+        // The placeholder is removed by another process, a little later.
         while place.workspace.join(".codex").exists() {
             assert_eq!(entries(&place.workspace.join(".codex")), [""; 0]);
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -191,7 +190,7 @@ async fn a_placeholder_is_removed_when_the_last_command_ends() {
     }
 }
 
-/// Whether only Landlock is to be had, which cannot do what a test is about.
+/// Whether only Landlock is available, which cannot enforce the policy of the test.
 async fn looks_unconfined(place: &Place) -> bool {
     let means = place.means(&read_only()).await;
     let lacking = !means.iter().any(|(name, _)| *name == "namespaces");
@@ -279,7 +278,7 @@ async fn a_command_cannot_undo_its_mounts_or_namespaces() {
     }
 }
 
-/// Both ways to arrange the files, as far as this system has them.
+/// The mechanisms that use mounts, as far as this system has them.
 async fn with_mounts(place: &Place, policy: &SandboxPolicy) -> Vec<(&'static str, Sandbox)> {
     let mut found = place.means(policy).await;
     found.retain(|(name, _)| *name == "namespaces");
@@ -301,7 +300,7 @@ async fn landlock_refuses_writes_behind_the_mounts() {
         eprintln!("skipped: the kernel has no Landlock");
         return;
     }
-    // Whoever is confined by Landlock changes no mounts, not even in namespaces of its own.
+    // A process under Landlock cannot change mounts, not even in namespaces of its own.
     let script = "unshare -U echo free; unshare -Um echo mounted";
     for (name, sandbox) in with_mounts(&place, &workspace_write(&[], true)).await {
         let done = place.run(&sandbox, script).await;
@@ -378,7 +377,7 @@ async fn background_processes_end_with_the_sandboxed_command() {
         return;
     }
     let sandbox = place.sandbox(&workspace_write(&[], false));
-    // Even what asked for a session of its own. The pipe ends when the last that holds it is gone.
+    // Also processes in sessions of their own. The pipe ends when its last holder has ended.
     let alive = place.workspace.join("alive");
     assert!(std::process::Command::new("mkfifo").arg(&alive).status().unwrap().success());
     let gone = tokio::task::spawn_blocking(|| fs::read(alive));
@@ -427,7 +426,7 @@ async fn keyboard_signals_reach_the_command_and_not_its_helpers() {
         seen += &text;
     }
     assert_eq!(last.exit, Some(Exit::Code(0)), "{seen}");
-    // "on" came before the sleep was over, so the interrupt reached the command.
+    // "on" was printed before the sleep was over, so the interrupt reached the command.
     assert!(seen.contains("got it"), "{seen}");
 }
 
@@ -442,8 +441,8 @@ async fn the_report_matches_what_sandboxes_enforce() {
     }
 }
 
-/// Runs a command where no namespaces can be made and only some programs are to be found. `None` where that
-/// cannot be arranged.
+/// Runs a command where namespaces are refused and only some programs are in the `PATH`. `None` where that cannot be
+/// set up.
 async fn run_where_namespaces_are_refused(place: &Place, command: &Command) -> Option<FinishedCommand> {
     let programs = place.outside.join("bin");
     let _ = fs::create_dir(&programs);
@@ -478,7 +477,7 @@ async fn a_policy_that_cannot_be_enforced_refuses_to_run() {
     assert!(text(&done.stderr).starts_with("sandbox: this system cannot protect what lies in a writable folder"));
     assert!(looks_denied(&done), "so that the user may be asked");
     assert!(!place.workspace.join("made").exists());
-    // What Landlock can do by itself is still done.
+    // A policy that Landlock can enforce alone still runs.
     let read_only = place.sandbox(&read_only());
     for (command, expected) in [(&touch, false), (&Command::new(["true"], "/", Environment::default()), true)] {
         let command = read_only.wrap(command, Some(helper)).unwrap();

@@ -1,4 +1,4 @@
-//! Commands that live on after the call that started them.
+//! Commands that outlive the call that started them.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
@@ -11,16 +11,16 @@ const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(250);
 
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<(String, Vec<SessionEnd>)>>);
+struct ReceivedEvents(Arc<Mutex<(String, Vec<SessionEnd>)>>);
 
-impl Heard {
+impl ReceivedEvents {
     fn listen(&self) -> impl FnMut(Event<'_>) + Send + 'static {
-        let heard = Arc::clone(&self.0);
+        let received = Arc::clone(&self.0);
         move |event| {
-            let mut heard = heard.lock().unwrap();
+            let mut received = received.lock().unwrap();
             match event {
-                Event::Output(text) => heard.0.push_str(text),
-                Event::Ended(ended) => heard.1.push(ended),
+                Event::Output(text) => received.0.push_str(text),
+                Event::Ended(ended) => received.1.push(ended),
             }
         }
     }
@@ -37,7 +37,7 @@ impl Heard {
         self.output().trim().to_owned()
     }
 
-    /// How it ended and all it printed.
+    /// The exit status and the whole output.
     async fn end(&self) -> (Exit, String) {
         loop {
             if let Some(ended) = self.0.lock().unwrap().1.first() {
@@ -56,57 +56,63 @@ fn sh(script: &str) -> Command {
     Command::new(["sh", "-c", script], "/", Environment::of_this_process())
 }
 
-async fn start(sessions: &Sessions, script: &str, terminal: bool, wait: Duration, heard: &Heard) -> SessionPoll {
-    sessions.start(sessions.reserve(), &sh(script), terminal, wait, heard.listen()).await.unwrap()
+async fn start(
+    sessions: &Sessions,
+    script: &str,
+    terminal: bool,
+    wait: Duration,
+    received: &ReceivedEvents,
+) -> SessionPoll {
+    sessions.start(sessions.reserve(), &sh(script), terminal, wait, received.listen()).await.unwrap()
 }
 
 #[tokio::test]
 async fn a_command_that_ends_in_time_leaves_no_session() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
-    let polled = start(&sessions, "echo out; echo err >&2; echo out; exit 3", false, LONG, &heard).await;
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
+    let polled = start(&sessions, "echo out; echo err >&2; echo out; exit 3", false, LONG, &received).await;
     assert_eq!((text(polled.output), polled.exit), ("out\nerr\nout\n".into(), Some(Exit::Code(3))));
-    assert_eq!(heard.end().await, (Exit::Code(3), "out\nerr\nout\n".into()));
-    assert_eq!((heard.output().as_str(), sessions.open()), ("out\nerr\nout\n", 0));
+    assert_eq!(received.end().await, (Exit::Code(3), "out\nerr\nout\n".into()));
+    assert_eq!((received.output().as_str(), sessions.open()), ("out\nerr\nout\n", 0));
     let gone = sessions.write(polled.id, b"", SHORT).await.unwrap_err();
     assert_eq!(gone.to_string(), format!("Unknown process id {}", polled.id));
 }
 
 #[tokio::test]
 async fn a_terminal_echoes_and_can_be_written_to() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
-    let polled = start(&sessions, "stty size; cat; echo bye", true, SHORT, &heard).await;
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
+    let polled = start(&sessions, "stty size; cat; echo bye", true, SHORT, &received).await;
     assert_eq!((polled.exit, sessions.open()), (None, 1));
-    heard.line().await;
+    received.line().await;
     let mut seen = text(polled.output);
     seen += &text(sessions.write(polled.id, b"hello\n", SHORT).await.unwrap().output);
     let last = sessions.write(polled.id, b"\x04", LONG).await.unwrap();
     seen += &text(last.output);
     assert_eq!((seen.as_str(), last.exit), ("24 80\r\nhello\r\nhello\r\nbye\r\n", Some(Exit::Code(0))));
-    assert_eq!(heard.end().await, (Exit::Code(0), seen.clone()));
-    assert_eq!((heard.output(), sessions.open()), (seen, 0));
+    assert_eq!(received.end().await, (Exit::Code(0), seen.clone()));
+    assert_eq!((received.output(), sessions.open()), (seen, 0));
 }
 
 #[tokio::test]
 async fn a_pipe_has_no_input() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
-    let polled = start(&sessions, "cat; echo empty; sleep 100", false, SHORT, &heard).await;
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
+    let polled = start(&sessions, "cat; echo empty; sleep 100", false, SHORT, &received).await;
     let error = sessions.write(polled.id, b"x", SHORT).await.unwrap_err();
     assert!(matches!(error, WriteError::StdinClosed), "{error}");
-    heard.line().await;
+    received.line().await;
     sessions.terminate_all();
-    assert_eq!(heard.end().await, (Exit::Code(-1), "empty\n".into()));
+    assert_eq!(received.end().await, (Exit::Code(-1), "empty\n".into()));
 }
 
 #[tokio::test]
 async fn a_session_that_ended_between_polls_reports_its_exit() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
     let folder = tempfile::tempdir().unwrap();
     let go = folder.path().join("go");
     let script = format!("until [ -e {} ]; do sleep 0.02; done; echo late; exit 5", go.display());
-    let polled = start(&sessions, &script, false, SHORT, &heard).await;
+    let polled = start(&sessions, &script, false, SHORT, &received).await;
     assert_eq!((text(polled.output), polled.exit), (String::new(), None));
     std::fs::write(&go, "").unwrap();
-    assert_eq!(heard.end().await, (Exit::Code(5), "late\n".into()));
+    assert_eq!(received.end().await, (Exit::Code(5), "late\n".into()));
     assert_eq!(sessions.open(), 1, "its end has not been seen yet");
     let polled = sessions.write(polled.id, b"", LONG).await.unwrap();
     assert_eq!((text(polled.output), polled.exit, sessions.open()), ("late\n".into(), Some(Exit::Code(5)), 0));
@@ -114,12 +120,12 @@ async fn a_session_that_ended_between_polls_reports_its_exit() {
 
 #[tokio::test]
 async fn terminating_all_sessions_kills_their_background_jobs() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
     // With job control each job has a process group of its own.
-    start(&sessions, "set -m; sleep 100 & echo $!; wait", true, SHORT, &heard).await;
-    let pid = heard.line().await;
+    start(&sessions, "set -m; sleep 100 & echo $!; wait", true, SHORT, &received).await;
+    let pid = received.line().await;
     sessions.terminate_all();
-    assert_eq!(heard.end().await.0, Exit::Code(1));
+    assert_eq!(received.end().await.0, Exit::Code(1));
     let stat = format!("/proc/{pid}/stat");
     while std::fs::read_to_string(&stat).is_ok_and(|stat| !stat.contains(") Z")) {
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -129,22 +135,22 @@ async fn terminating_all_sessions_kills_their_background_jobs() {
 
 #[tokio::test]
 async fn dropping_the_last_sessions_handle_kills_every_session() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
-    start(&sessions, "sleep 100", false, SHORT, &heard).await;
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
+    start(&sessions, "sleep 100", false, SHORT, &received).await;
     drop(sessions);
-    assert_eq!(heard.end().await, (Exit::Code(-1), String::new()));
+    assert_eq!(received.end().await, (Exit::Code(-1), String::new()));
 }
 
 #[tokio::test]
 async fn a_dropped_call_leaves_the_session_running() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
     let id = sessions.reserve();
     let number = id.id();
     let command = sh("echo up; read line; echo got $line");
-    let call = sessions.start(id, &command, true, LONG, heard.listen());
+    let call = sessions.start(id, &command, true, LONG, received.listen());
     tokio::select! {
         polled = call => panic!("{polled:?}"),
-        _ = heard.line() => {}
+        _ = received.line() => {}
     }
     let polled = sessions.write(number, b"it\n", LONG).await.unwrap();
     assert_eq!((text(polled.output), polled.exit), ("up\r\nit\r\ngot it\r\n".into(), Some(Exit::Code(0))));
@@ -161,8 +167,8 @@ async fn a_session_that_cannot_start_releases_its_id() {
 
 #[tokio::test]
 async fn a_background_child_does_not_keep_a_session_open() {
-    let (sessions, heard) = (Sessions::default(), Heard::default());
-    let polled = start(&sessions, "sleep 3 & echo done", false, LONG, &heard).await;
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
+    let polled = start(&sessions, "sleep 3 & echo done", false, LONG, &received).await;
     assert_eq!((text(polled.output), polled.exit), ("done\n".into(), Some(Exit::Code(0))));
 }
 
@@ -172,8 +178,8 @@ async fn a_character_is_not_split_between_two_polls() {
     let go = folder.path().join("go");
     let script =
         format!(r"printf 'a\342\202'; until [ -e {} ]; do sleep 0.01; done; printf '\254!'; sleep 60", go.display());
-    let (sessions, heard) = (Sessions::default(), Heard::default());
-    let SessionPoll { id, output, .. } = start(&sessions, &script, false, SHORT, &heard).await;
+    let (sessions, received) = (Sessions::default(), ReceivedEvents::default());
+    let SessionPoll { id, output, .. } = start(&sessions, &script, false, SHORT, &received).await;
     let mut seen = text(output);
     for wanted in ["a", "a€!"] {
         while seen != wanted {

@@ -1,4 +1,4 @@
-//! Shells that are like the user's without running the user's start-up files each time.
+//! Snapshots of the user's shell in place of its start-up files.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::collections::BTreeMap;
@@ -132,7 +132,7 @@ async fn start_up_files_run_in_the_sandbox_of_the_commands_that_the_snapshot_is_
     let within = snapshot.apply(command.clone(), Some(&sandbox), &BTreeMap::new());
     let within = sandbox.wrap(&within, Some(Path::new(HELPER))).unwrap();
     assert_eq!(output(&within).await, "rc\n");
-    // What a confined shell says is not sourced by a command that is confined less.
+    // The snapshot of a confined shell is not sourced by a command that is confined less.
     let mut wider = sandbox.clone();
     wider.grant_network();
     for other in [None, Some(&wider)] {
@@ -154,7 +154,7 @@ async fn a_snapshot_applies_only_to_login_scripts_of_its_shell_and_folder() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_removed_with_its_owner_and_never_half_there() {
+async fn a_snapshot_is_written_atomically_and_removed_with_its_owner() {
     let user = User::new("exit 1");
     assert!(user.snapshot().await.is_none());
     let user = User::new("");

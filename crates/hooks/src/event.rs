@@ -3,7 +3,7 @@
 use loomd_protocol::HookEventName;
 use serde::Serialize;
 
-/// What hooks know every tool by that runs commands.
+/// The tool name, in hooks, of every tool that runs commands.
 pub const BASH: &str = "Bash";
 
 /// The thread and turn of an event.
@@ -74,7 +74,7 @@ impl<'a> HookEvent<'a> {
         }
     }
 
-    /// What a matcher is held against; `None` where none counts.
+    /// The text that matchers are applied to; `None` for events without matchers.
     pub(crate) fn subject(&self) -> Option<&str> {
         match self {
             Self::SessionStart { source: SessionSource::Startup } => Some("startup"),
@@ -84,7 +84,7 @@ impl<'a> HookEvent<'a> {
         }
     }
 
-    /// What a hook reads on its stdin.
+    /// The JSON on the stdin of a hook.
     pub(crate) fn stdin(&self, context: &HookContext<'_>) -> String {
         #[derive(Serialize)]
         struct HookInput<'a> {
@@ -103,7 +103,7 @@ impl<'a> HookEvent<'a> {
     }
 }
 
-/// An event as files and answers spell it.
+/// The name of an event in hooks files and outputs.
 pub(crate) fn name(event: HookEventName) -> &'static str {
     match event {
         HookEventName::SessionStart => "SessionStart",

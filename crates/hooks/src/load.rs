@@ -1,5 +1,4 @@
-//! Which hooks there are: the `hooks.json` of every configuration folder. What cannot be understood is
-//! reported and leaves the rest in force.
+//! Loads the `hooks.json` of every configuration folder. Invalid hooks are reported, and do not affect the others.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -12,13 +11,13 @@ use serde_json::{Map, Value};
 
 use crate::event::{HookEvent, name};
 
-/// Hooks are written by hand; what is larger is something else.
+/// The largest hooks file that is read.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
-/// All that match are run at once, so there may not be any number of them.
+/// The most hooks: all that match an event run at the same time.
 const MAX_HANDLERS: usize = 256;
-/// How long a hook may take when nothing is said about it.
+/// The default timeout of a hook.
 const TIMEOUT_SECONDS: u64 = 600;
-/// Longer is for ever, and a turn waits.
+/// The longest timeout of a hook: its turn waits for it.
 const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
 
 /// In the order in which a file's hooks are numbered.
@@ -45,7 +44,7 @@ pub struct Handler {
     pub(crate) command: String,
     pub(crate) timeout: Duration,
     pub(crate) status_message: Option<String>,
-    /// The file that it stands in.
+    /// The file that defines it.
     pub(crate) source: PathBuf,
     pub(crate) order: usize,
 }
@@ -56,7 +55,7 @@ pub struct LoadedHooks {
     pub problems: Vec<HookProblem>,
 }
 
-/// Something in a file that is not in force, and why.
+/// A part of a file that is ignored, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookProblem {
     pub path: PathBuf,
@@ -78,7 +77,7 @@ impl Hooks {
         loaded
     }
 
-    /// Those that run now.
+    /// The hooks that run on an event.
     pub(crate) fn matching<'a>(&'a self, event: &'a HookEvent<'_>) -> impl Iterator<Item = &'a Handler> {
         let (event, subject) = (event.event_name(), event.subject());
         self.handlers.iter().filter(move |handler| handler.event == event && handler.matches(subject))
@@ -196,7 +195,7 @@ fn handlers_of(
     Ok(handlers)
 }
 
-/// What matchers are held against is plain ASCII, so they need to know of nothing else.
+/// Compiles a matcher without Unicode support: the texts that matchers are applied to are ASCII.
 fn matcher(text: Option<&str>) -> Result<Option<Regex>, String> {
     match text {
         None | Some("" | "*") => Ok(None),

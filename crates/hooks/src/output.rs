@@ -1,5 +1,5 @@
-//! What the answer of a hook means. A hook answers with its exit code and what it printed: nothing, plain
-//! text, or a JSON object. One that fails, or whose output is invalid, blocks nothing.
+//! Parses the output of a hook: its exit code, and nothing, plain text or a JSON object on its stdout. A hook that
+//! fails, or whose output is invalid, blocks nothing.
 
 use loomd_exec::{Exit, Outcome};
 use loomd_protocol::{HookEventName, HookOutputEntry, HookOutputEntryKind, HookRunStatus};
@@ -8,14 +8,15 @@ use serde_json::Value;
 
 use crate::event::name;
 
-/// What the caller has to do after a hook.
+/// What a hook requests of the caller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// The turn stops.
     pub stop: bool,
     /// Context for the model.
     pub context: Option<String>,
-    /// Why the event is blocked, what replaces a tool's output for the model, or how the turn goes on.
+    /// The reason why the event is blocked, the text in place of a tool's output, or the prompt that continues the
+    /// turn.
     pub feedback: Option<String>,
 }
 
@@ -97,7 +98,7 @@ impl ParsedOutput {
         }
     }
 
-    /// What a hook printed that ended well.
+    /// Parses the stdout of a hook that succeeded.
     fn parse(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
         use HookEventName as E;
         if text.is_empty() {
@@ -122,7 +123,7 @@ impl ParsedOutput {
         Ok(())
     }
 
-    /// What a hook printed on stderr that ended with the code of an objection.
+    /// Parses the stderr of a hook that ended with exit code 2, which blocks.
     fn parse_objection(&mut self, event: HookEventName, text: &str) -> Result<(), String> {
         let what = match event {
             HookEventName::PostToolUse => "feedback",
@@ -163,7 +164,7 @@ impl ParsedOutput {
         Ok(())
     }
 
-    /// Only an objection is supported here: whether commands run is not for hooks to allow.
+    /// A hook can deny a command here, and not allow one.
     fn pre_tool_use(&mut self, answer: JsonOutput) -> Result<(), String> {
         let specific = answer.specific;
         let unsupported = |what: &str| Err(format!("PreToolUse hook returned unsupported {what}"));
@@ -260,7 +261,7 @@ fn invalid(event: HookEventName) -> String {
     format!("hook returned invalid {spoken} JSON output")
 }
 
-/// An answer in JSON, of any event. Which members it may have depends on the event: [`JsonOutput::parse`].
+/// JSON output, for any event. The members that it may have depend on the event: see [`JsonOutput::parse`].
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonOutput {
@@ -310,10 +311,10 @@ fn or_nothing<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<HookS
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Members of every answer.
+/// The members that are valid for every event.
 const COMMON: &[&str] = &["continue", "stopReason", "suppressOutput", "systemMessage"];
 
-/// Members of an answer to this event, and of its `hookSpecificOutput`.
+/// The members that are valid for an event, and those of its `hookSpecificOutput`.
 fn members(event: HookEventName) -> (&'static [&'static str], &'static [&'static str]) {
     const ALL: &[&str] = &["decision", "reason", "hookSpecificOutput"];
     const CONTEXT: &[&str] = &["additionalContext"];
@@ -329,7 +330,7 @@ fn members(event: HookEventName) -> (&'static [&'static str], &'static [&'static
 }
 
 impl JsonOutput {
-    /// `None` when it is no answer to this event.
+    /// `None` when it is not valid output for the event.
     fn parse(event: HookEventName, text: &str) -> Option<Self> {
         const EVENTS: &[&str] = &["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop"];
         let value: Value = serde_json::from_str(text).ok()?;

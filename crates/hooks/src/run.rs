@@ -24,7 +24,7 @@ pub struct HookEnvironment<'a> {
 #[derive(Clone, Debug)]
 pub struct PendingHook<'a> {
     handler: &'a Handler,
-    /// As clients see it.
+    /// The run as clients see it.
     pub summary: HookRunSummary,
 }
 
@@ -36,7 +36,7 @@ pub struct HookResult {
 }
 
 impl Hooks {
-    /// Those that run now, not started yet.
+    /// The hooks that run on an event, not started yet.
     pub fn on<'a>(&'a self, event: &'a HookEvent<'_>) -> Vec<PendingHook<'a>> {
         let started_at = Timestamp::now().as_second();
         self.matching(event).map(|handler| PendingHook { handler, summary: summary(handler, started_at) }).collect()

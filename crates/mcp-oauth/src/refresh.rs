@@ -29,6 +29,15 @@ struct RefreshState {
     refused: Option<(Secret, String)>,
 }
 
+/// Why tokens are refreshed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The access token is about to expire.
+    Stale,
+    /// The server has rejected the access token.
+    Rejected,
+}
+
 impl McpOauth {
     /// Returns the access token for the next request to a server; `None` if there is no login. A token that is about to
     /// expire is refreshed; if that fails it is used for as long as it is valid.
@@ -36,7 +45,7 @@ impl McpOauth {
         let Some(tokens) = self.0.store.load(&server.key()).await? else { return Ok(None) };
         let token = if tokens.is_stale() {
             let expired = tokens.is_expired();
-            match self.refresh(server, &tokens).await {
+            match self.refresh(server, &tokens, Why::Stale).await {
                 Ok(refreshed) => refreshed.map(|tokens| tokens.access_token),
                 Err(error) if !expired => {
                     tracing::warn!(server = server.name, %error, "using a token that is about to expire");
@@ -59,7 +68,7 @@ impl McpOauth {
         if rejected.as_ref() != Some(&tokens.access_token) {
             return true;
         }
-        match self.refresh(server, &tokens).await {
+        match self.refresh(server, &tokens, Why::Rejected).await {
             Ok(refreshed) => refreshed.is_some_and(|refreshed| refreshed.access_token != tokens.access_token),
             Err(error) => {
                 tracing::warn!(server = server.name, %error, "a rejected token could not be refreshed");
@@ -80,18 +89,23 @@ impl McpOauth {
     /// Returns `old` if it cannot be refreshed at all, and `None` after a logout.
     ///
     /// Runs to its end even if the future is dropped: a refresh token that was spent must not be lost with its answer.
-    async fn refresh(&self, server: &OauthServer, old: &Tokens) -> Result<Option<Tokens>, OauthError> {
+    async fn refresh(&self, server: &OauthServer, old: &Tokens, why: Why) -> Result<Option<Tokens>, OauthError> {
         let (oauth, server, old) = (self.clone(), server.clone(), old.access_token.clone());
-        let refreshed = tokio::spawn(async move { oauth.refresh_in_turn(&server, &old).await }).await;
+        let refreshed = tokio::spawn(async move { oauth.refresh_in_turn(&server, &old, why).await }).await;
         refreshed.unwrap_or_else(|error| Err(OauthError::Refresh(error.to_string())))
     }
 
-    async fn refresh_in_turn(&self, server: &OauthServer, old: &Secret) -> Result<Option<Tokens>, OauthError> {
+    async fn refresh_in_turn(
+        &self,
+        server: &OauthServer,
+        old: &Secret,
+        why: Why,
+    ) -> Result<Option<Tokens>, OauthError> {
         let (key, refreshes) = (server.key(), self.refreshes(server));
         let _turn = refreshes.in_progress.lock().await;
         let _lock = self.0.store.lock_refresh(&key).await;
         let Some(tokens) = self.0.store.load(&key).await? else { return Ok(None) };
-        if tokens.access_token != *old {
+        if tokens.access_token != *old || (why == Why::Stale && !tokens.is_stale()) {
             return Ok(Some(tokens));
         }
         let Some(refresh_token) = tokens.refresh_token.clone() else { return Ok(Some(tokens)) };

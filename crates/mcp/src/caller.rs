@@ -2,6 +2,8 @@
 
 use std::pin::Pin;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::elicitation::{Elicitation, ElicitationAnswer};
 
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -13,8 +15,9 @@ pub trait Caller: Send + Sync {
     /// just one.
     fn thread(&self) -> &str;
 
-    /// Asks the user. The future is dropped when the server withdraws the elicitation or the connection ends.
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer>;
+    /// Asks the user. `withdrawn` is cancelled when the server no longer waits for the answer; the future must resolve
+    /// soon then, with any answer.
+    fn elicit(&self, elicitation: Elicitation, withdrawn: CancellationToken) -> BoxFuture<'_, ElicitationAnswer>;
 
     /// Called in the order of the server's notifications, while the call runs. Must not block.
     fn progress(&self, _progress: Progress) {}

@@ -74,6 +74,7 @@ impl Connection {
             server: config.name.as_str().into(),
             calls: Arc::new(InFlight::default()),
             tools_changed: Arc::new(Notify::new()),
+            introduction: Arc::default(),
             closed: CancellationToken::new(),
         };
         let link = match &config.endpoint {
@@ -94,14 +95,12 @@ impl Connection {
         let (calls, closed) = (Arc::clone(&hub.calls), hub.closed.clone());
         let inbound = Inbound::new(config.name.clone(), shared.client_config(), calls, users, closed);
         let service = serve_client(inbound, Wire::new(hub.clone(), link)).await.map_err(handshake_error)?;
-        let info = service.peer().peer_info();
-        let as_json = |value: Option<JsonValue>| value.unwrap_or_default();
-        let capabilities = as_json(info.as_ref().and_then(|info| serde_json::to_value(&info.capabilities).ok()));
+        let introduction = hub.introduction.get().cloned().unwrap_or_default();
         let listing = Listing {
             tools: Vec::new(),
-            capabilities: capabilities.as_object().cloned().unwrap_or_default(),
-            server_info: info.as_ref().and_then(|info| serde_json::to_value(info.server_info.as_ref()?).ok()),
-            instructions: info.as_ref().and_then(|info| info.instructions.clone()),
+            capabilities: introduction.get("capabilities").and_then(JsonValue::as_object).cloned().unwrap_or_default(),
+            server_info: introduction.get("serverInfo").cloned(),
+            instructions: introduction.get("instructions").and_then(JsonValue::as_str).map(str::to_owned),
         };
         let listing = Mutex::new(Arc::new(listing));
         let now = Instant::now();

@@ -15,7 +15,7 @@ pub enum StartError {
     Handshake(String),
     #[error("listing the tools failed: {0}")]
     Listing(String),
-    #[error("timed out after {} seconds", .0.as_secs())]
+    #[error("timed out handshaking with MCP server after {0:?}")]
     Timeout(Duration),
     #[error("not logged in")]
     NotLoggedIn,

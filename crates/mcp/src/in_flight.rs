@@ -124,6 +124,8 @@ impl InFlight {
 
 #[cfg(test)]
 mod tests {
+    use tokio_util::sync::CancellationToken;
+
     use super::*;
     use crate::caller::BoxFuture;
     use crate::elicitation::{Elicitation, ElicitationAnswer};
@@ -135,7 +137,7 @@ mod tests {
             self.0
         }
 
-        fn elicit(&self, _: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        fn elicit(&self, _: Elicitation, _: CancellationToken) -> BoxFuture<'_, ElicitationAnswer> {
             Box::pin(std::future::ready(ElicitationAnswer::decline()))
         }
 

@@ -70,25 +70,38 @@ impl Inbound {
         let elicitation = Elicitation::decode(&self.server, params)
             .map_err(|problem| ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))?;
         let origin = cx.extensions.get::<OriginOf>().map(|origin| origin.0.clone());
-        let answer = self.answer(elicitation, self.calls.of_elicitation(origin.as_ref()));
+        let (call, withdrawn) = (self.calls.of_elicitation(origin.as_ref()), CancellationToken::new());
+        let mut answer = std::pin::pin!(self.answer(elicitation, call, withdrawn.clone()));
+        let ended = async {
+            tokio::select! {
+                () = cx.ct.cancelled() => {}
+                () = self.closed.cancelled() => {}
+            }
+        };
         let answer = tokio::select! {
-            answer = answer => answer,
-            // Withdrawn: nobody reads the answer.
-            () = cx.ct.cancelled() => ElicitationAnswer::cancel(),
-            () = self.closed.cancelled() => ElicitationAnswer::cancel(),
+            answer = &mut answer => answer,
+            () = ended => {
+                withdrawn.cancel();
+                answer.await
+            }
         };
         serde_json::to_value(answer).map_err(|error| ErrorData::new(ErrorCode(-32603), error.to_string(), None))
     }
 
-    async fn answer(&self, elicitation: Elicitation, call: Option<Arc<CallEntry>>) -> ElicitationAnswer {
+    async fn answer(
+        &self,
+        elicitation: Elicitation,
+        call: Option<Arc<CallEntry>>,
+        withdrawn: CancellationToken,
+    ) -> ElicitationAnswer {
         match call {
             Some(call) => {
                 let _open = call.elicits();
-                call.caller.elicit(elicitation).await
+                call.caller.elicit(elicitation, withdrawn).await
             }
             None if !self.calls.is_empty() => ElicitationAnswer::decline(),
             None => match self.users.only() {
-                Some(user) => user.elicit(elicitation).await,
+                Some(user) => user.elicit(elicitation, withdrawn).await,
                 None => ElicitationAnswer::decline(),
             },
         }

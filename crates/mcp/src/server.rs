@@ -41,7 +41,8 @@ enum State {
     Stopped(Option<Arc<Listing>>),
     Starting(Option<Arc<Listing>>),
     Running(Arc<Connection>),
-    Failed(StartError),
+    /// It could not be started: not at first, or not again.
+    Failed(StartError, Option<Arc<Listing>>),
 }
 
 /// What a server is doing.
@@ -128,7 +129,7 @@ impl Server {
             State::Starting(_) => Phase::Starting,
             State::Running(connection) if connection.is_closed() => Phase::Stopped,
             State::Running(_) => Phase::Running,
-            State::Failed(error) => Phase::Failed(error.clone()),
+            State::Failed(error, _) => Phase::Failed(error.clone()),
         }
     }
 
@@ -138,12 +139,11 @@ impl Server {
         Attached { users: Arc::clone(&self.users), user }
     }
 
-    /// What is known of the server, also while it is stopped; `None` when it has not started yet.
+    /// What is known of the server, also while it is stopped; `None` when it has never started.
     pub fn listing(&self) -> Option<Arc<Listing>> {
         match &*self.state.borrow() {
             State::Running(connection) => Some(connection.listing()),
-            State::Stopped(listing) | State::Starting(listing) => listing.clone(),
-            State::Failed(_) => None,
+            State::Stopped(listing) | State::Starting(listing) | State::Failed(_, listing) => listing.clone(),
         }
     }
 
@@ -153,6 +153,12 @@ impl Server {
         let connection = self.connection().await?;
         connection.refresh(self.config.startup_timeout).await;
         Ok(connection.listing())
+    }
+
+    /// Tells a server that wants to know it the sandbox state, if it has changed.
+    pub async fn send_sandbox_state(&self, state: &JsonValue) -> Result<(), CallError> {
+        let connection = self.connection().await.map_err(CallError::NotStarted)?;
+        connection.send_sandbox_state(state, self.config.startup_timeout).await
     }
 
     /// Lists the tools again. Starts the server unless it is running.
@@ -242,7 +248,7 @@ impl Server {
                     let _ = states.changed().await;
                     continue;
                 }
-                State::Failed(error) if tried => return Err(error),
+                State::Failed(error, _) if tried => return Err(error),
                 State::Running(connection) => {
                     if tried {
                         return Err(StartError::Handshake("the server ended right after its start".into()));
@@ -255,7 +261,7 @@ impl Server {
                     drop(backoff);
                     self.begin(Some(connection.listing()), None)?;
                 }
-                State::Failed(error) => self.begin(None, Some(error))?,
+                State::Failed(error, listing) => self.begin(listing, Some(error))?,
                 State::Stopped(listing) => self.begin(listing, None)?,
             }
             tried = true;
@@ -268,7 +274,7 @@ impl Server {
         let needed = match &*self.state.borrow() {
             State::Starting(_) => false,
             State::Running(connection) => connection.is_closed(),
-            State::Stopped(_) | State::Failed(_) => true,
+            State::Stopped(_) | State::Failed(..) => true,
         };
         if !needed {
             return Ok(());
@@ -279,7 +285,7 @@ impl Server {
             return Err(StartError::BackingOff { failures: backoff.failures(), wait, last: Box::new(last) });
         }
         drop(backoff);
-        self.state.send_replace(State::Starting(listing));
+        self.state.send_replace(State::Starting(listing.clone()));
         let (state, used, backoff) = (self.state.clone(), Arc::clone(&self.used), Arc::clone(&self.backoff));
         let (config, shared, users) = (self.config.clone(), Arc::clone(&self.shared), Arc::clone(&self.users));
         let work = async move {
@@ -296,7 +302,7 @@ impl Server {
                     {
                         backoff.lock().failed(std::time::Instant::now());
                     }
-                    state.send_replace(State::Failed(error));
+                    state.send_replace(State::Failed(error, listing));
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! What one model call sends.
+//! The request of one model call.
 
 use std::sync::Arc;
 

@@ -43,7 +43,8 @@ pub fn active(home: &AbsolutePathBuf, stack: &LayerStack) -> Vec<ActivePlugin> {
             id: id.clone(),
             display_name: manifest.display_name().into(),
             description: manifest.description.or(shown).map(|text| one_line(&text)).filter(|text| !text.is_empty()),
-            name: manifest.name,
+            // That of the folder, if the manifest has none, is its version here.
+            name: loomd_skills::plugin_name(&folder).unwrap_or(manifest.name),
             skill_folders,
             mcp_servers,
             apps,

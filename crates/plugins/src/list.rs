@@ -44,7 +44,7 @@ pub fn list(request: &ListRequest<'_>) -> (Vec<PluginMarketplaceEntry>, Vec<Mark
 
 /// The files of marketplaces that exist: the user's, then the others by path, each once.
 fn files(request: &ListRequest<'_>) -> Vec<AbsolutePathBuf> {
-    let mut others: Vec<PathBuf> = request.cwds.iter().filter_map(|cwd| root_of(cwd)).collect();
+    let mut others: Vec<PathBuf> = request.cwds.iter().filter_map(root_of).collect();
     others.push(curated_folder(request.home));
     others.sort();
     let mut files: Vec<AbsolutePathBuf> = Vec::new();

@@ -25,6 +25,7 @@ pub struct Manifest {
     pub mcp_servers: Option<PathBuf>,
     /// The file of apps, in place of `.app.json`.
     pub apps: Option<PathBuf>,
+    /// `None` when no field of it is valid.
     pub interface: Option<PluginInterface>,
 }
 
@@ -52,7 +53,11 @@ impl Manifest {
             skills: path("skills"),
             mcp_servers: path("mcpServers"),
             apps: path("apps"),
-            interface: object.get("interface").and_then(JsonValue::as_object).map(|object| interface(object, folder)),
+            interface: object
+                .get("interface")
+                .and_then(JsonValue::as_object)
+                .map(|object| interface(object, folder))
+                .filter(|interface| *interface != empty_interface()),
         }
     }
 
@@ -182,7 +187,7 @@ mod tests {
         fn any_json_object_is_a_manifest(keys in proptest::collection::vec(("[a-zA-Z]{1,12}", "[./a-z ]{0,12}"), 0..8)) {
             let object: JsonObject = keys.into_iter().map(|(key, value)| (key, value.into())).collect();
             let manifest = parsed(json!({ "interface": object.clone() }));
-            prop_assert!(manifest.interface.is_some());
+            prop_assert_ne!(manifest.interface, Some(empty_interface()));
             parsed(JsonValue::Object(object));
         }
     }

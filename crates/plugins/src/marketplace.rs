@@ -64,7 +64,7 @@ struct PluginContent {
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "source", rename_all = "lowercase")]
+#[serde(tag = "source", rename_all = "lowercase", expecting = "an object with `source` and `path`")]
 enum SourceContent {
     Local { path: String },
 }

@@ -1,5 +1,6 @@
-//! Whether a command may run, must be asked about, or must not run: rules first, then what is known about
-//! the command, then the approval policy. Requests no approval and runs nothing; only [`Trust`] looks at files.
+//! Decides whether a command is allowed, needs an approval or is refused: by rules first, then by the lists of
+//! known-safe and dangerous commands, then by the approval policy. Requests no approval and runs nothing; only
+//! [`Trust`] reads files.
 
 use loomd_protocol::{AskForApproval, SandboxPolicy};
 
@@ -17,29 +18,29 @@ pub struct DecisionRequest<'a> {
     pub command: &'a [String],
     pub approval: &'a AskForApproval,
     pub sandbox: &'a SandboxPolicy,
-    /// Whether the command wants more than the sandbox gives.
+    /// Whether the call requests more than the sandbox grants.
     pub escalated: bool,
     pub rules: &'a Rules,
-    /// Which programs are what their names say.
+    /// Decides which programs sandboxed commands cannot have replaced.
     pub trust: Trust<'a>,
-    /// The rule that the model would like to have.
+    /// The rule that the model proposes.
     pub prefix_rule: Option<&'a [String]>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
     Allow {
-        /// Rules vouch for all of it, so it needs no sandbox.
+        /// Rules allow every command of it, so it needs no sandbox.
         unsandboxed: bool,
-        /// It runs unasked under any policy because parts of it are known to change nothing.
+        /// It needs no approval under any policy because parts of it are known to be read-only.
         known_safe: bool,
-        /// The rule to propose should the sandbox get in its way.
+        /// The rule to propose if the sandbox stops it.
         amendment: Option<Vec<String>>,
     },
     Ask {
-        /// What a rule says about it.
+        /// The justification of the rule that matches.
         reason: Option<String>,
-        /// The rule that would make asking unnecessary.
+        /// The rule that would make the approval unnecessary.
         amendment: Option<Vec<String>>,
     },
     Forbid {
@@ -65,7 +66,7 @@ pub fn decide(question: DecisionRequest) -> Decision {
     let vouched = parts.iter().all(|part| part.by_rule || part.known_safe);
     let shell = question.command.first().map(|program| question.trust.origin(program));
     let unsandboxed = !unseen && parts.iter().all(|part| part.freed) && shell == Some(Origin::Fixed);
-    // Rules about some parts of what wants to leave the sandbox do not let the rest leave it.
+    // Rules that allow some commands of an escalated script do not allow the rest without the sandbox.
     let partly = wants_out(question) && !unsandboxed && vouched && parts.iter().any(|part| part.by_rule);
     match strictest {
         RuleDecision::Forbidden => Decision::Forbid { reason: forbidden_reason(question.command, &parts) },
@@ -85,12 +86,12 @@ pub fn decide(question: DecisionRequest) -> Decision {
     }
 }
 
-/// Whether the command is to leave the sandbox by asking.
+/// Whether the command needs an approval to run without the sandbox.
 fn wants_out(question: DecisionRequest) -> bool {
     question.escalated && !is_open(question.sandbox) && matches!(question.approval, AskForApproval::OnRequest)
 }
 
-/// Whether there is no sandbox to leave.
+/// Whether the policy is one that the server does not enforce itself.
 fn is_open(sandbox: &SandboxPolicy) -> bool {
     matches!(sandbox, SandboxPolicy::DangerFullAccess | SandboxPolicy::ExternalSandbox { .. })
 }
@@ -114,8 +115,8 @@ pub fn refuse_escalation(approval: &AskForApproval, verb: &str) -> Option<String
     ))
 }
 
-/// What makes two commands the same for an approval that is remembered: the words of a single plain command,
-/// else the flag and text of the script. Words that a shell expands are not the same as those words quoted.
+/// The key of an approval for the session: the words of a single plain command, else the flag and text of the script.
+/// Words that a shell expands differ from the same words quoted.
 pub fn approval_key(command: &[String], trust: &Trust) -> Vec<String> {
     let Some(script) = script_of(command, trust) else { return command.to_vec() };
     match Script::parse(script) {
@@ -135,15 +136,15 @@ fn texts(words: &[Word]) -> Vec<String> {
 /// A command of the script, before the decision about it.
 struct CandidateCommand {
     words: Vec<Word>,
-    /// In every way that a shell may read it.
+    /// The command in every reading of a shell.
     suspects: Vec<Vec<Word>>,
-    /// Where it may run.
+    /// The folders in which it may run.
     folders: WorkingFolders,
 }
 
 struct SplitScript {
     commands: Vec<CandidateCommand>,
-    /// Whether a rule about a part's words would say what the part does.
+    /// Whether a rule about the words of a command would describe what it does.
     amendable: bool,
     /// Whether the script has effects that are not in its words, such as a redirection to a file.
     unseen: bool,
@@ -178,7 +179,7 @@ fn judge<'a>(question: DecisionRequest<'a>, command: &CandidateCommand, visible:
     let restricting = question.rules.restricting(&command.suspects);
     let mut allowing = question.rules.allowing(&command.words, &question.trust);
     if wants_out(question) {
-        // Who may replace the program may not take it out of the sandbox.
+        // A program that a sandboxed command could replace keeps its sandbox.
         allowing.retain(|found| found.fixed);
     }
     let ruled = restricting.iter().chain(&allowing).map(|found| found.rule.decision).max();
@@ -209,13 +210,13 @@ fn by_policy(question: DecisionRequest, suspects: &[Vec<Word>], known_safe: bool
         AskForApproval::Untrusted => RuleDecision::Prompt,
         AskForApproval::OnRequest if question.escalated && !open => RuleDecision::Prompt,
         AskForApproval::Never => RuleDecision::Allow,
-        // A rule may be missing that would have asked or forbidden.
+        // The file that could not be read may have a rule that prompts or forbids.
         _ if question.rules.incomplete => RuleDecision::Prompt,
         _ => RuleDecision::Allow,
     }
 }
 
-/// Why a question that has to be asked cannot be.
+/// The reason why a required approval cannot be requested.
 fn cannot_ask(approval: &AskForApproval, rule: bool) -> Option<&'static str> {
     match approval {
         AskForApproval::Never => Some("approval required by policy, but AskForApproval is set to Never"),
@@ -232,7 +233,7 @@ fn cannot_ask(approval: &AskForApproval, rule: bool) -> Option<&'static str> {
 /// The rule with the most words among those of a decision.
 fn most_specific<'a, 'b>(parts: &'b [DecidedCommand<'a>], decision: RuleDecision) -> Option<&'b RuleMatch<'a>> {
     let matches = parts.iter().flat_map(|part| &part.matches).filter(|found| found.rule.decision == decision);
-    // Of equals the first counts.
+    // Of several with the same length, the first.
     matches.reduce(|best, found| if found.rule.pattern.len() > best.rule.pattern.len() { found } else { best })
 }
 
@@ -254,7 +255,7 @@ fn prompt_reason(command: &[String], parts: &[DecidedCommand]) -> Option<String>
     })
 }
 
-/// The rule to propose: the model's, if it is fit, else one about the first command that no rule allows.
+/// The rule to propose: the model's if it is suitable, else one about the first command that no rule allows.
 fn amendment(
     question: DecisionRequest,
     parts: &[DecidedCommand],
@@ -270,7 +271,7 @@ fn amendment(
     (amendable && !expands(&first.words)).then(|| texts(&first.words))
 }
 
-/// Whether a proposed rule says something and would be enough.
+/// Whether a proposed rule is specific enough and would allow the script.
 fn fit(words: &[String], parts: &[DecidedCommand], trust: &Trust) -> bool {
     let mut rules = Rules::default();
     rules.add(PrefixRule::allow(words));
@@ -279,7 +280,7 @@ fn fit(words: &[String], parts: &[DecidedCommand], trust: &Trust) -> bool {
     !words.is_empty() && !says_too_little(words) && parts.iter().all(open)
 }
 
-/// Prefixes that would allow anything at all.
+/// Whether a prefix would allow arbitrary commands.
 fn says_too_little(words: &[String]) -> bool {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
     if let Some(program) = words.first_mut() {

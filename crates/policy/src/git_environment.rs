@@ -1,9 +1,9 @@
-//! Variables that keep `git` from starting what a repository or the user's environment names, for commands that
-//! run unasked because they are known to change nothing.
+//! Variables that keep `git` from starting programs that a repository or the user's environment names, for commands
+//! that need no approval because they are known to be read-only.
 
 use std::collections::BTreeMap;
 
-/// Configuration that outranks every file.
+/// Configuration that takes precedence over every file.
 const CONFIGURATION: &[(&str, &str)] = &[
     ("core.fsmonitor", "false"),
     ("core.hooksPath", "/dev/null"),
@@ -14,7 +14,7 @@ const CONFIGURATION: &[(&str, &str)] = &[
 
 const VARIABLES: &[(&str, &str)] = &[
     ("GIT_NO_LAZY_FETCH", "1"),
-    // Looking must not write the index either.
+    // Reading must not write the index.
     ("GIT_OPTIONAL_LOCKS", "0"),
     ("GIT_PAGER", "cat"),
 ];

@@ -1,4 +1,4 @@
-//! A script that is one command and the text it is fed: the command's words are still plain to see.
+//! Scripts of one command with a here-document as its input, whose words are known.
 
 use crate::script::{ScriptParser, is_command_name};
 use crate::word::Word;
@@ -6,7 +6,7 @@ use crate::word::Word;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heredoc {
     pub words: Vec<Word>,
-    /// Whether it also writes or reads files beyond what its words say.
+    /// Whether it also redirects to or from files.
     pub redirected: bool,
 }
 
@@ -49,9 +49,9 @@ enum Redirection<'a> {
 
 struct Delimiter<'a> {
     name: &'a str,
-    /// Whether the text is taken as it is.
+    /// Whether nothing in the text is expanded.
     quoted: bool,
-    /// Whether tabs in front are dropped.
+    /// Whether leading tabs are removed.
     tabs: bool,
 }
 

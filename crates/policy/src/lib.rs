@@ -1,6 +1,6 @@
-//! Decisions about commands: what a command line does, which rules apply to it, and whether it runs, needs an
-//! approval or is refused. Starts no process and knows no sandbox: callers bring an argument list, and `exec` runs
-//! what may run.
+//! Decisions about commands: what a command line does, which rules apply to it, and whether it runs, needs an approval
+//! or is refused. Starts no process and sets up no sandbox: callers pass an argument list, and `exec` runs allowed
+//! commands.
 //!
 //! Where to start: [`decide`] for the decision, [`rules`] for the files that users write, [`command_actions`] for
 //! what clients show of a command.

@@ -1,6 +1,6 @@
-//! Words as one line that a shell would read back as the same words.
+//! Joins words to one line that a shell splits into the same words.
 
-/// A NUL byte cannot be quoted; no command that holds one can run either.
+/// The text in place of a command with a NUL byte, which can be neither quoted nor run.
 const HOLDS_NUL: &str = "<command included NUL byte>";
 
 pub fn join<S: AsRef<str>>(words: &[S]) -> String {

@@ -1,14 +1,14 @@
-//! Whether looking at a Git repository runs a program that the repository itself names. Filters, diff drivers and
-//! the like cannot be turned off from outside, so a repository that has any is none to look at unasked. What
-//! can be turned off is, by [`restrain_git`](crate::restrain_git).
+//! Whether reading a Git repository runs a program that the repository names. Filters, diff drivers and the like cannot
+//! be turned off from outside, so `git` in a repository that has any is not known to be safe. The rest is turned off by
+//! [`restrain_git`](crate::restrain_git).
 
 use std::path::{Path, PathBuf};
 
-/// What a file of a repository may be long at most, to be looked through.
+/// The largest file of a repository that is read.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
-/// What stands in configuration that names programs, or that leads to more configuration. Written without blanks
-/// and in lower case, as the text is compared.
+/// Parts of configuration that names programs or includes more configuration, without blanks and in lower case, as the
+/// text is compared.
 const NAMES_PROGRAMS: &[&str] = &[
     "[include",
     "[filter",
@@ -24,8 +24,8 @@ const NAMES_PROGRAMS: &[&str] = &[
     "objectformat",
 ];
 
-/// Whether `git` in this folder starts no program but its own, given the restrained environment. Whatever cannot
-/// be read or understood is no such repository.
+/// Whether `git` in this folder starts no program except its own, in the restrained environment. False for a repository
+/// that cannot be read or parsed.
 pub(crate) fn is_inert(folder: &Path) -> bool {
     let Ok(folder) = folder.canonicalize() else { return !folder.exists() };
     for place in folder.ancestors() {
@@ -75,13 +75,12 @@ fn read(file: &Path) -> Option<Vec<u8>> {
 fn names_no_program(config: &[u8]) -> bool {
     let text = String::from_utf8_lossy(config);
     let text: String = text.chars().filter(|c| !c.is_whitespace()).flat_map(char::to_lowercase).collect();
-    // This one is for the network.
+    // `core.sshCommand` is only used for the network.
     let text = text.replace("sshcommand=", "");
     !NAMES_PROGRAMS.iter().any(|name| text.contains(name))
 }
 
-/// Whether an index has an entry that is a repository of its own, with configuration of its own. `None` for an
-/// index that is not understood.
+/// Whether an index has a submodule, which has configuration of its own. `None` for an index that cannot be parsed.
 fn has_submodules(index: &[u8]) -> Option<bool> {
     const HEADER: usize = 12;
     const ENTRY: usize = 62;

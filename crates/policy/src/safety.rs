@@ -1,5 +1,5 @@
-//! Commands that are known to change nothing, and commands that are known to destroy things. Everything else
-//! is neither; what then happens is for the approval policy to say.
+//! Commands that are known to be read-only, and commands that are known to be dangerous. The approval policy decides
+//! about all others.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -10,7 +10,7 @@ use crate::suspects::{WRAPPERS, suspects};
 use crate::trust::Trust;
 use crate::word::Word;
 
-/// Whether a command, and every command of a plain script, only looks at things.
+/// Whether a command, or every command of the plain script that it runs, is known to be read-only.
 pub fn is_known_safe(argv: &[String], trust: &Trust) -> bool {
     let mut places = WorkingFolders::new(trust.cwd);
     match script_of(argv, trust).map(Script::parse) {
@@ -38,7 +38,7 @@ impl WorkingFolders {
         Self { folders: Some(vec![cwd.to_owned()]) }
     }
 
-    /// Takes note of a command, after which the others run.
+    /// Updates the folders for a command that precedes the others, such as `cd`.
     pub fn follow(&mut self, words: &[Word]) {
         if words.first().is_none_or(|program| program.text() != "cd") {
             return;
@@ -50,7 +50,7 @@ impl WorkingFolders {
         let folder = folder.filter(|folder| !folder.is_empty() && !folder.starts_with('-'));
         self.folders = self.folders.take().zip(folder).and_then(|(mut folders, folder)| {
             let there: Vec<_> = folders.iter().map(|place| place.join(&folder)).collect();
-            // A shell goes up from a folder by the name it has, others by where it is.
+            // Shells resolve `..` by the path, other programs by the folder that the path names.
             folders.extend(there.iter().map(|place| without_dots(place)).collect::<Vec<_>>());
             folders.extend(there);
             folders.sort();
@@ -59,7 +59,7 @@ impl WorkingFolders {
         });
     }
 
-    /// Whether a check holds in every one of them, with this folder taken from there.
+    /// Whether a check holds in every folder, with `folder` relative to it.
     fn all(&self, folder: &Path, check: &dyn Fn(&Path) -> bool) -> bool {
         self.folders.as_ref().is_some_and(|folders| folders.iter().all(|place| check(&place.join(folder))))
     }
@@ -77,19 +77,19 @@ fn without_dots(path: &Path) -> PathBuf {
     clean
 }
 
-/// Whether a command, or any that it may run, deletes without asking.
+/// Whether a command, or any that it may run, deletes without confirmation.
 pub fn is_dangerous(argv: &[String]) -> bool {
     deletes(&suspects(argv))
 }
 
-/// Whether a command, or every command of the plain script that it runs, only looks at things.
+/// Whether a command, or every command of the plain script that it runs, is known to be read-only.
 pub(crate) fn looks_only(words: &[Word], trust: &Trust, places: &WorkingFolders) -> bool {
     let texts: Vec<String> = words.iter().map(Word::text).collect();
     if words.first().is_none_or(Word::expands) || !trust.is_trusted(&texts[0]) {
         return false;
     }
     let expands = words.iter().any(Word::expands);
-    // A script in a script is looked into too, and no deeper.
+    // A script in a script is parsed, and no deeper one.
     match script_of(&texts, trust).filter(|_| !expands).map(Script::parse) {
         Some(Script::Plain(commands)) => {
             let mut places = places.clone();
@@ -112,7 +112,7 @@ fn program_looks_only(words: &[Word], trust: &Trust, places: &WorkingFolders) ->
         return false;
     }
     match base_name(program) {
-        // No option or operand of these writes or starts anything, whatever a shell makes of them.
+        // No option or operand of these writes or starts anything, however a shell expands them.
         "cat" | "cd" | "cut" | "echo" | "expr" | "false" | "grep" | "head" | "id" | "ls" | "nl" | "paste" | "pwd"
         | "rev" | "seq" | "stat" | "tail" | "tr" | "true" | "uname" | "wc" | "which" | "whoami" | "numfmt" | "tac" => {
             true
@@ -143,13 +143,13 @@ fn base64_writes(word: &str) -> bool {
     short || abbreviates(word, "--output")
 }
 
-/// The option, or any beginning of it, as git and others take it; with or without a value behind `=`.
+/// Whether a word is the option or an abbreviation of it, as git and others accept, with or without a value after `=`.
 fn abbreviates(word: &str, option: &str) -> bool {
     let name = word.split_once('=').map_or(word, |(name, _)| name);
     name.len() > "--".len() && option.starts_with(name)
 }
 
-/// The option itself, or with a value behind `=`.
+/// Whether a word is the option, with or without a value after `=`.
 fn is_option(word: &str, option: &str) -> bool {
     word.strip_prefix(option).is_some_and(|rest| rest.is_empty() || rest.starts_with('='))
 }
@@ -199,10 +199,10 @@ fn git_looks_only(words: &[&str], places: &WorkingFolders) -> bool {
     harmless && places.all(&folder, &is_inert)
 }
 
-/// Ways to write that `rm` shall not ask, for a word that may become any of them.
+/// Spellings of the force option of `rm`, for a word that may expand to any of them.
 const FORCED: &[&str] = &["-f", "-rf", "-fr", "-Rf", "-fR", "-rfv", "-vrf", "-fv", "-vf", "--force"];
 
-/// Whether one of these commands deletes without asking.
+/// Whether one of these commands deletes without confirmation.
 pub(crate) fn deletes(suspects: &[Vec<Word>]) -> bool {
     suspects.iter().any(|words| {
         let wrapped = words.first().is_some_and(|program| WRAPPERS.contains(&base_name(&program.text())));

@@ -1,13 +1,12 @@
-//! Shell scripts that are nothing but plain commands: words joined by `&&`, `||`, `;`, `|` and line ends. Such a
-//! script is taken apart into exactly the commands that a shell runs; a word says itself whether the shell may
-//! still replace it. Any other script is opaque: what it runs is only known when it runs. [`suspects`](crate::suspects)
-//! is the other reading, for rules that forbid.
+//! The exact reading of shell scripts: scripts of plain commands, joined by `&&`, `||`, `;`, `|` and line ends, are
+//! split into exactly the commands that a shell runs. [`Word::expands`] is whether a shell may still replace a word.
+//! Any other script is opaque. [`suspects`](crate::suspects) is the strict reading, for rules that forbid.
 
 use crate::heredoc::{Heredoc, heredoc};
 use crate::trust::Trust;
 use crate::word::{Word, WordPiece};
 
-/// What a command line turns out to be.
+/// A parsed script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Script {
     /// The words of each command, in order.
@@ -18,8 +17,8 @@ pub enum Script {
     Opaque,
 }
 
-/// The script of `bash`, `zsh` or `sh` with `-c` or `-lc`. `None` for a shell that is not trusted: it may read
-/// the script in any way it likes.
+/// The script of `bash`, `zsh` or `sh` with `-c` or `-lc`. `None` for a shell that is not trusted: it may run the
+/// script in another way.
 pub fn script_of<'a>(argv: &'a [String], trust: &Trust) -> Option<&'a str> {
     named_script_of(argv).filter(|_| trust.is_trusted(&argv[0]))
 }
@@ -202,14 +201,14 @@ impl ScriptParser<'_> {
     }
 }
 
-/// Characters that no shell is trusted with even in quotes: NUL cannot be passed on, and bash marks characters
-/// of its own with the other two.
+/// Characters that make a script opaque even in quotes: NUL cannot be passed in arguments, and bash uses the other two
+/// internally.
 fn is_unfit(c: char) -> bool {
     matches!(c, '\0' | '\x01' | '\x7f')
 }
 
-/// Words that begin something else than a command of that name, in bash, dash or zsh, or after which words are
-/// read by other rules.
+/// Words at the start of a command that are not names of programs in bash, dash or zsh, or after which words are parsed
+/// by other rules.
 pub(crate) const RESERVED: &[&str] = &[
     "!",
     "-",
@@ -252,8 +251,8 @@ pub(crate) const RESERVED: &[&str] = &[
     "while",
 ];
 
-/// Whether an unquoted word at the start of a command is the name of a program, exactly as it stands. `%1` would be a job,
-/// and a name that begins with `-` is an option to most that pass it on.
+/// Whether an unquoted word at the start of a command is the name of a program, exactly as it stands. `%1` would be a
+/// job, and a name that begins with `-` is an option to most that pass it on.
 pub(crate) fn is_command_name(word: &Word) -> bool {
     let text = word.text();
     !word.is_quoted()

@@ -1,16 +1,15 @@
-//! The strict reading of a script: every command that it may run, for rules that forbid or ask and for what is
-//! dangerous. Nothing is too odd to be read, and what a word becomes may stay unknown, so this reading never
-//! vouches for a script: it can only make it suspect. Commands that a script computes stay hidden from it; what
-//! those can do is for the sandbox to bound.
+//! The strict reading of a script: every command that it may run, for rules that forbid or prompt, and for the
+//! detection of dangerous commands. Every script can be read, with unknown words where necessary, so this reading never
+//! allows a script. It does not find commands whose names a script computes; those are bounded by the sandbox only.
 
 use crate::script::{RESERVED, is_assignment};
 use crate::word::{Word, WordPiece};
 
-/// How deep scripts in scripts are read.
+/// The deepest nesting of scripts that is read.
 const MAX_DEPTH: usize = 32;
 
-/// The commands that an argument list may run: itself, the one that it wraps, and those of the script that it
-/// hands to a shell, however that shell is called.
+/// The commands that an argument list may run: itself, the one that it wraps, and those of the script that it passes to
+/// a shell, whatever the path of the shell.
 pub(crate) fn suspects(argv: &[String]) -> Vec<Vec<Word>> {
     suspects_of(&argv.iter().map(|word| Word::literal(word)).collect::<Vec<_>>())
 }
@@ -22,7 +21,7 @@ pub(crate) fn suspects_of(words: &[Word]) -> Vec<Vec<Word>> {
     found
 }
 
-/// Adds a command in every way that shells may read it.
+/// Adds a command in every reading of shells.
 fn add(words: Vec<Word>, depth: usize, found: &mut Vec<Vec<Word>>) {
     if words.is_empty() || depth > MAX_DEPTH {
         return;
@@ -40,7 +39,7 @@ fn add(words: Vec<Word>, depth: usize, found: &mut Vec<Vec<Word>>) {
     found.push(words);
 }
 
-/// What braces make of a word; anything where that is not known.
+/// The words that the braces of a word expand to; an unknown word where that is not known.
 fn expanded(word: &Word) -> Vec<Word> {
     word.braces().unwrap_or_else(|| {
         let mut unknown = Word::default();
@@ -78,7 +77,7 @@ fn is_any(word: &Word, names: &[&str]) -> bool {
     !word.is_unknown() && names.iter().any(|name| base.can_be(name))
 }
 
-/// The command in the arguments of another, or behind a word that may turn out to be nothing.
+/// The command in the arguments of another, or after a word that may expand to nothing.
 fn wrapped(words: &[Word]) -> Option<&[Word]> {
     let (program, rest) = words.split_first()?;
     if program.may_vanish() {
@@ -138,7 +137,7 @@ enum RedirectionTarget {
 struct HeredocBody {
     delimiter: Word,
     tabs: bool,
-    /// Whether a shell reads it.
+    /// Whether it is the input of a shell.
     script: bool,
 }
 
@@ -332,7 +331,7 @@ impl SuspectReader<'_, '_> {
             Some('{') => {
                 self.rest = chars.as_str();
                 let inside = self.until_closed('}');
-                // What it expands to by default may be substituted.
+                // Its default value may contain substitutions.
                 self.substitution(&inside, quoted && !inside.contains('@'));
             }
             Some('[') => {
@@ -374,7 +373,7 @@ impl SuspectReader<'_, '_> {
         self.substitution(&script, quoted);
     }
 
-    /// The text up to the sign that closes what was opened, with quotes and inner substitutions passed over.
+    /// The text up to the closing character, with quotes and inner substitutions skipped.
     fn until_closed(&mut self, close: char) -> String {
         let mut closing = vec![close];
         let (mut quote, mut escaped, mut before) = (None, false, '\0');
@@ -447,7 +446,7 @@ impl SuspectReader<'_, '_> {
     }
 }
 
-/// Words after which a command begins.
+/// Whether a word is a keyword after which a command begins.
 fn is_keyword(text: &str) -> bool {
     RESERVED.contains(&text)
         && !matches!(

@@ -1,4 +1,5 @@
-//! Which programs are what their names say: those that no sandboxed command can have written or replaced.
+//! Which programs can be trusted to be what their names say: those that no sandboxed command can have written or
+//! replaced.
 
 use std::fmt;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::path::Path;
 const SYSTEM: &[&str] =
     &["/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin"];
 
-/// What decides whether a program belongs to the system or the user, or may have been put there by a sandboxed
+/// The facts that decide whether a program belongs to the system or the user, or may have been written by a sandboxed
 /// command.
 #[derive(Clone, Copy)]
 pub struct Trust<'a> {
@@ -28,14 +29,14 @@ impl fmt::Debug for Trust<'_> {
     }
 }
 
-/// Where the program that the first word of a command runs comes from.
+/// The origin of the program that the first word of a command runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The system or the user.
     Fixed,
     /// The system or the user so far, but a sandboxed command could put another program first in the `PATH`.
     Replaceable,
-    /// Perhaps a sandboxed command.
+    /// Possibly a sandboxed command.
     Unknown,
 }
 
@@ -51,8 +52,8 @@ impl Trust<'_> {
         known && self.origin(program) != Origin::Unknown
     }
 
-    /// Where the program comes from that this word runs, whatever it does. A name that is not found in the `PATH`
-    /// belongs to the shell, or to a folder that only the user's shell knows.
+    /// The origin of the program that this word runs. A name that is not found in the `PATH` is a builtin of the shell,
+    /// or in a folder that only the user's shell has in its `PATH`.
     pub fn origin(&self, program: &str) -> Origin {
         if program.contains('/') {
             return if self.is_fixed(&self.cwd.join(program)) { Origin::Fixed } else { Origin::Unknown };
@@ -71,7 +72,7 @@ impl Trust<'_> {
         origin
     }
 
-    /// Whether neither the path nor what it leads to can be written.
+    /// Whether neither the path nor its target can be written.
     fn is_fixed(&self, path: &Path) -> bool {
         let real = path.canonicalize();
         !(self.can_write)(path) && !real.is_ok_and(|real| (self.can_write)(&real))

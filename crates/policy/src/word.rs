@@ -1,5 +1,5 @@
-//! A word of a shell script, as far as it is known before a shell runs the script. It remembers which of its
-//! characters were quoted, and so what a shell may make of it.
+//! A word of a shell script, as far as it is known before a shell runs the script, with the information which
+//! characters were quoted.
 
 /// A word of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct Word {
 pub(crate) enum WordPiece {
     /// The start of quoted text, which may be empty: a word with quotes is never dropped for being empty.
     Quote,
-    /// A character that stands for itself.
+    /// A quoted character.
     Quoted(char),
     /// A character that was not quoted.
     Bare(char),
@@ -49,8 +49,8 @@ impl Word {
             .any(|piece| matches!(piece, WordPiece::Quote | WordPiece::Quoted(_) | WordPiece::Value { quoted: true }))
     }
 
-    /// Whether it may hold a sequence such as `{a..c}`. What bash makes of one can hold a backquote, and then it
-    /// is a substitution.
+    /// Whether it may contain a sequence such as `{a..c}`. In bash a sequence can expand to a backquote, which begins a
+    /// substitution.
     pub(crate) fn may_hold_sequence(&self) -> bool {
         let sequence =
             |text: &str| text.split_once('{').is_some_and(|(_, rest)| rest.contains("..") && rest.contains('}'));
@@ -85,38 +85,38 @@ impl Word {
         matches!(self.pieces[..], [WordPiece::Bare('~'), ..]) || self.pieces.windows(2).any(after)
     }
 
-    /// Whether a shell may find files or a folder for it.
+    /// Whether it has unquoted globs or a tilde.
     #[cfg(test)]
     pub(crate) fn has_globs(&self) -> bool {
         self.has_tilde() || self.pieces.iter().any(|piece| matches!(piece, WordPiece::Bare('*' | '?' | '[')))
     }
 
-    /// Whether nothing at all is known of it.
+    /// Whether nothing of it is known.
     pub(crate) fn is_unknown(&self) -> bool {
         let mut pieces = self.pieces.iter().filter(|piece| **piece != WordPiece::Quote).peekable();
         pieces.peek().is_some() && pieces.all(|piece| matches!(piece, WordPiece::Value { .. }))
     }
 
-    /// Whether a shell may make several words of it.
+    /// Whether it may expand to several words.
     pub(crate) fn is_plural(&self) -> bool {
         self.pieces
             .iter()
             .any(|piece| matches!(piece, WordPiece::Bare('*' | '?' | '[') | WordPiece::Value { quoted: false }))
     }
 
-    /// Whether a shell may make no word at all of it.
+    /// Whether it may expand to no word.
     pub(crate) fn may_vanish(&self) -> bool {
         self.pieces.iter().all(|piece| matches!(piece, WordPiece::Value { quoted: false }))
     }
 
-    /// What follows the last slash that is written in it.
+    /// The part after its last literal slash.
     pub(crate) fn base_name(&self) -> Self {
         let start = self.pieces.iter().rposition(|piece| piece.char() == Some('/')).map_or(0, |at| at + 1);
         Self { pieces: self.pieces[start..].to_vec() }
     }
 
-    /// Whether the word may become this text: its globs may match it, its values may be anything. Never wrong
-    /// when it says no; a bracket expression is taken for any text, as it stays when it matches no file.
+    /// Whether the word may expand to this text. May return true wrongly, never false: values match any text, and so do
+    /// bracket expressions, which stay as they are when they match no file.
     pub(crate) fn can_be(&self, text: &str) -> bool {
         if !self
             .pieces
@@ -154,7 +154,7 @@ impl Word {
                 WordPiece::Quote => reached,
                 WordPiece::Value { .. } => many(&reached, &|_| true),
                 WordPiece::Bare('~') => {
-                    // What follows says whose folder it is.
+                    // The name after the tilde is that of a user.
                     let name = rest.iter().position(|piece| piece.char() == Some('/')).unwrap_or(rest.len());
                     pieces = &rest[name..];
                     many(&reached, &|_| true)
@@ -174,9 +174,9 @@ impl Word {
         reached[text.len()]
     }
 
-    /// The words that bash and zsh make of its braces; `None` where that is not known exactly.
+    /// The words that its braces expand to in bash and zsh; `None` where that is not known exactly.
     pub fn braces(&self) -> Option<Vec<Self>> {
-        // A name before a brace would go on with what the brace becomes.
+        // A parameter name before a brace would continue with the text of the brace.
         if self.pieces.iter().any(|piece| matches!(piece, WordPiece::Value { .. })) && self.expands_braces() {
             return None;
         }
@@ -187,10 +187,10 @@ impl Word {
     }
 }
 
-/// How many words, and nested braces, are made of one.
+/// The most words, and nested braces, of one expansion.
 const MAX_BRACES: usize = 256;
 
-/// Where a bracket expression ends that began just before.
+/// The end of a bracket expression whose first bracket precedes `pieces`.
 fn closing_bracket(pieces: &[WordPiece]) -> Option<usize> {
     // A bracket that comes first, or first after a negation, is one of the characters.
     let negated = matches!(pieces, [WordPiece::Bare('!' | '^'), ..]) as usize;
@@ -198,7 +198,7 @@ fn closing_bracket(pieces: &[WordPiece]) -> Option<usize> {
     pieces.iter().skip(first).position(|piece| piece.is_bare(']')).map(|at| at + first)
 }
 
-/// Every word that the braces of one stand for, in order.
+/// All words that the braces of a word expand to, in order.
 fn expand(pieces: &[WordPiece], left: &mut usize) -> Option<Vec<Vec<WordPiece>>> {
     *left = left.checked_sub(1)?;
     let opening = pieces.iter().enumerate().filter(|(_, piece)| piece.is_bare('{')).map(|(at, _)| at);
@@ -232,7 +232,7 @@ fn expand(pieces: &[WordPiece], left: &mut usize) -> Option<Vec<Vec<WordPiece>>>
     Some(words)
 }
 
-/// Where a brace ends that began just before, if there is a comma or `..` in between.
+/// The end of a brace whose first character precedes `pieces`, if it contains a comma or `..`.
 fn closing_brace(pieces: &[WordPiece]) -> Option<usize> {
     let (mut level, mut separated) = (0, false);
     for (at, piece) in pieces.iter().enumerate() {
@@ -266,7 +266,7 @@ fn alternatives(pieces: &[WordPiece]) -> Vec<&[WordPiece]> {
         .collect()
 }
 
-/// `1..3` or `a..c`. Anything less simple is not known.
+/// Expands `1..3` or `a..c`; `None` for other sequences.
 fn sequence(pieces: &[WordPiece]) -> Option<Vec<Vec<WordPiece>>> {
     let text: Option<String> =
         pieces.iter().map(|piece| if let WordPiece::Bare(c) = piece { Some(*c) } else { None }).collect();

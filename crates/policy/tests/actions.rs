@@ -4,7 +4,7 @@ use loomd_policy::{command_actions, join};
 use loomd_protocol::CommandAction;
 use serde::Deserialize;
 
-/// What the reference's server showed for a script, or for a list of words.
+/// A script or an argument list, with the actions that the reference reports for it.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Recorded {
@@ -28,7 +28,7 @@ fn recorded_commands_have_the_recorded_actions() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Here a script is read as a shell reads it, and the reference does not.
+/// Escapes are removed as in a shell, unlike in the reference.
 #[test]
 fn the_path_of_a_read_action_has_no_escapes() {
     for (script, path) in [(r"cat a\ b", "a b"), (r#"cat "a\"b""#, "a\"b"), (r"cat \$x", "$x"), ("cat x;", "x")] {

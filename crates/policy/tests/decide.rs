@@ -1,4 +1,4 @@
-//! Whether commands run, are asked about or refused.
+//! Decisions about commands: allowed, with an approval, or refused.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::path::Path;
@@ -44,12 +44,12 @@ fn allow(unsandboxed: bool, amendment: &[&str]) -> Decision {
     Decision::Allow { unsandboxed, known_safe: false, amendment: words(amendment) }
 }
 
-/// What is known to change nothing runs in the sandbox.
+/// The decision about a command that is known to be read-only.
 fn safe() -> Decision {
     Decision::Allow { unsandboxed: false, known_safe: true, amendment: None }
 }
 
-/// Where everything below `/workspace` can be written.
+/// Trust where sandboxed commands can write everything below `/workspace`.
 fn trust(search: &str) -> Trust<'_> {
     let cwd = Path::new("/workspace");
     Trust { search, cwd, login_shell: None, can_write: &|path| path.starts_with("/workspace") }

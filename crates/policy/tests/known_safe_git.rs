@@ -1,4 +1,4 @@
-//! What `git` starts for commands that are known to be safe, in repositories that name programs of their own.
+//! `git` commands that are known to be safe start no programs that a repository names.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::collections::BTreeMap;

@@ -1,5 +1,5 @@
-//! Lists of hosts: by name, by everything below a name (`*.x`), by a name and everything below it (`**.x`), or by
-//! a pattern of `*`, `?` and `[…]`. What is denied is denied whatever else allows it.
+//! Lists of hosts: by name, by everything below a name (`*.x`), by a name and everything below it (`**.x`), or by a
+//! pattern of `*`, `?` and `[…]`. The denied list takes precedence.
 
 use std::collections::HashSet;
 
@@ -20,11 +20,11 @@ pub struct PatternError {
     pub problem: String,
 }
 
-/// What the lists say of a host.
+/// The match of a host in the lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListMatch {
     Denied,
-    /// By its very name.
+    /// Allowed by its full name.
     ByName,
     Allowed,
     Nowhere,
@@ -85,7 +85,7 @@ impl PatternList {
     }
 }
 
-/// Lists are about hosts; a port in them is what people copy with a name.
+/// Removes a port, which lists ignore.
 fn without_port(text: &str) -> &str {
     match text.rsplit_once(':') {
         Some((host, port)) if port.parse::<u16>().is_ok() && (!host.contains(':') || host.ends_with(']')) => host,
@@ -172,7 +172,7 @@ mod tests {
         #[test]
         fn no_domain_pattern_panics(pattern in ".{0,20}", host in "[a-z.]{1,20}") {
             if let (Ok(domains), Ok(host)) = (Domains::new([pattern.as_str()], [pattern.as_str()]), Host::parse(&host)) {
-                // What is on both lists is denied.
+                // A host on both lists is denied.
                 prop_assert!(matches!(domains.find(&host), Denied | Nowhere));
             }
         }

@@ -14,25 +14,25 @@ use crate::host::Host;
 use crate::local::{is_local, is_local_host};
 use crate::{Mode, Policy};
 
-/// Names that take longer will not be found.
+/// The timeout of a DNS lookup.
 const LOOKUP: Duration = Duration::from_secs(15);
-/// For all addresses of a host together; programs give up after about as long.
+/// The timeout of connecting to a host, for all its addresses together.
 const CONNECT: Duration = Duration::from_secs(30);
 
-/// What a program wants to reach.
+/// A request of a program to reach a host.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
     pub protocol: Protocol,
     pub host: Host,
     pub port: u16,
-    /// Of HTTP, where it can be seen.
+    /// The HTTP method, where it is known.
     pub method: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     Http,
-    /// A tunnel, which is what HTTPS needs.
+    /// A `CONNECT` tunnel, as HTTPS uses it.
     Https,
     Socks5Tcp,
 }
@@ -47,7 +47,7 @@ impl Protocol {
     }
 }
 
-/// Why a request does not go ahead.
+/// Why a request is blocked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockReason {
     /// The host is denied by a list or a decision.
@@ -93,7 +93,7 @@ pub(crate) enum ConnectError {
     Unreachable(io::Error),
 }
 
-/// A connection to what a request asks for.
+/// Connects to the host of a request, if it is allowed.
 pub(crate) async fn open(
     policy: &Policy,
     decider: &dyn Decider,
@@ -117,7 +117,7 @@ pub(crate) async fn open(
     opened
 }
 
-/// Whether a request may go ahead, and whether that holds wherever its host turns out to be.
+/// Whether a request is allowed; the value is whether local addresses are allowed for its host.
 async fn admit(policy: &Policy, decider: &dyn Decider, request: &Request) -> Result<bool, BlockReason> {
     let host = &request.host;
     let listed = policy.domains.find(host);

@@ -1,4 +1,4 @@
-//! Hosts in their one spelling, so that a list means the same host however a request writes it.
+//! Normalised hosts, so that all spellings of a host match the same entries of a list.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -11,7 +11,7 @@ pub struct Host(String);
 #[error("not a host name or address")]
 pub struct HostError;
 
-/// The longest name that DNS knows.
+/// The longest DNS name.
 const LONGEST: usize = 253;
 
 impl Host {
@@ -39,7 +39,7 @@ impl Host {
         self.0.parse().ok()
     }
 
-    /// With brackets where a port follows.
+    /// The host and a port, with brackets around an IPv6 address.
     pub(crate) fn with_port(&self, port: u16) -> String {
         if self.0.contains(':') { format!("[{}]:{port}", self.0) } else { format!("{}:{port}", self.0) }
     }
@@ -53,7 +53,7 @@ impl From<Ipv6Addr> for Host {
 
 impl From<IpAddr> for Host {
     fn from(address: IpAddr) -> Self {
-        // An address of one kind in the clothes of the other is the same host.
+        // An IPv4-mapped IPv6 address is the same host as the IPv4 address.
         Self(address.to_canonical().to_string())
     }
 }

@@ -1,5 +1,4 @@
-//! The HTTP side: requests for `http:` are passed on one by one, everything else goes through a tunnel that the
-//! program asks for with `CONNECT`.
+//! The HTTP proxy: requests for `http:` URLs are forwarded one by one, everything else goes through a `CONNECT` tunnel.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -23,7 +22,7 @@ const HEAD: Duration = Duration::from_secs(30);
 /// The largest head of a request.
 const HEAD_BYTES: usize = 64 * 1024;
 
-/// Headers about one connection, which mean nothing on the next.
+/// Hop-by-hop headers, which are not forwarded.
 const OWN: &[&str] = &[
     "connection",
     "keep-alive",
@@ -48,7 +47,7 @@ pub(crate) async fn serve(stream: TcpStream, line: ClientConnection) {
         .header_read_timeout(HEAD)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), service);
-    // A connection that breaks is the program's business.
+    // An error of the client's connection only ends that connection.
     let _ = server.with_upgrades().await;
 }
 
@@ -96,7 +95,7 @@ async fn tunnel(line: &ClientConnection, request: hyper::Request<Incoming>) -> R
     Response::new(Either::Left(Full::default()))
 }
 
-/// Sends a request on, and its answer back as it comes.
+/// Forwards a request, and streams its response back.
 async fn pass_on(
     line: &ClientConnection,
     wanted: &Request,

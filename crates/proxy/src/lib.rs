@@ -1,9 +1,8 @@
-//! A proxy, for HTTP and SOCKS5, that lets programs reach only what they may: what a [`Policy`] lists, and what a
-//! [`Decider`] allows when it is asked. It does not know what a turn is, or who the programs are; callers bring the
-//! listeners that only those can reach.
+//! An HTTP and SOCKS5 proxy that lets programs reach only the hosts that a [`Policy`] lists or a [`Decider`] allows.
+//! Independent of turns and sandboxes: callers pass listeners that only those programs can reach.
 //!
-//! A name is looked up once, and what is connected to is what was checked. Everything that a [`Proxy`] serves ends
-//! when its future is dropped.
+//! A name is resolved once, and connections go to the address that was checked. All connections of a [`Proxy`] end when
+//! its future is dropped.
 
 mod domains;
 mod gate;

@@ -1,10 +1,10 @@
-//! Addresses that are not out on the internet: this machine, its network, and what routers keep for themselves.
+//! Addresses that are not public: loopback, private and link-local networks, and reserved ranges.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::host::Host;
 
-/// Also for names that mean this machine by themselves.
+/// Whether a host is a local address, or a name that always means this machine.
 pub(crate) fn is_local_host(host: &Host) -> bool {
     let name = host.as_str();
     host.address().is_some_and(is_local) || name == "localhost" || name.ends_with(".localhost")
@@ -25,7 +25,7 @@ fn is_local_v4(address: Ipv4Addr) -> bool {
         || address.is_broadcast()
         || address.is_documentation()
         || address.is_multicast()
-        // This network, shared between providers and customers, protocol assignments, benchmarks, the future.
+        // 0.0.0.0/8, carrier-grade NAT, protocol assignments, benchmarking, and the reserved 240.0.0.0/4.
         || a == 0
         || (a == 100 && (64..128).contains(&b))
         || (a == 192 && b == 0 && c == 0)
@@ -40,12 +40,12 @@ fn is_local_v6(address: Ipv6Addr) -> bool {
         is_local_v4(Ipv4Addr::new(a, b, c, d))
     };
     match parts {
-        // Addresses of the other kind, in ways to write, translate or tunnel them.
+        // IPv4 addresses inside of IPv6 ones: compatible, mapped, translated and tunnelled.
         [0, 0, 0, 0, 0, 0 | 0xffff, high, low] => address.is_loopback() || embedded(high, low),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => embedded(high, low),
         [0x64, 0xff9b, ..] => true,
         [0x2002, high, low, ..] => embedded(high, low),
-        // Documentation, and tunnels whose end is unknown.
+        // Documentation, and Teredo tunnels, whose endpoint is unknown.
         [0x2001, 0x0db8, ..] | [0x2001, 0, ..] | [0x3fff, 0..=0xfff, ..] => true,
         [first, ..] => address.is_multicast() || first & 0xfe00 == 0xfc00 || first & 0xff80 == 0xfe80 || first < 0x2000,
     }

@@ -1,4 +1,4 @@
-//! What may be reached without asking.
+//! The policy of a proxy: the hosts that can be reached without a decision.
 
 use crate::Domains;
 
@@ -6,14 +6,13 @@ use crate::Domains;
 pub struct Policy {
     pub domains: Domains,
     pub mode: Mode,
-    /// Whether addresses of this machine and its network may be reached like all others. Without it only those may
-    /// that are listed by themselves.
+    /// Whether local addresses can be reached like all others. Otherwise only those that are listed by name.
     pub allow_local: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Only requests that change nothing, and that can be seen to.
+    /// Only HTTP requests with safe methods, and no tunnels.
     Limited,
     #[default]
     Full,

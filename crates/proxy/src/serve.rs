@@ -1,4 +1,4 @@
-//! Taking connections in, and what all of them share.
+//! Accepts connections, and holds the state that they share.
 
 use std::future::pending;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 use crate::gate::{ConnectError, Decider, Request, Resolver, SystemResolver, open};
 use crate::{Policy, http, socks};
 
-/// Programs open dozens at most; what comes beyond waits to be accepted.
+/// The most connections at a time; further ones wait to be accepted.
 const CONNECTIONS: usize = 256;
-/// When nothing can be accepted, as when descriptors have run out.
+/// The pause after a failed accept, as when descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// A proxy for one group of programs.
@@ -63,7 +63,7 @@ impl ClientConnection {
         open(&self.shared.policy, &*self.shared.decider, &*self.shared.resolver, request).await
     }
 
-    /// Runs something beside; it ends with the proxy.
+    /// Spawns a task that ends with the proxy.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         let line = self.clone();
         tokio::spawn(async move {

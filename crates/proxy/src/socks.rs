@@ -1,5 +1,5 @@
-//! The SOCKS5 side: connections by name or address, without passwords. Neither datagrams nor waiting for others to
-//! connect, because only what goes out can be judged by where it goes.
+//! The SOCKS5 proxy: `CONNECT` by name or address, without authentication. `BIND` and `UDP ASSOCIATE` are not
+//! supported, because only outgoing connections can be decided by their destination.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -21,7 +21,7 @@ const NO_PASSWORD: u8 = 0;
 const NO_WAY: u8 = 0xff;
 const CONNECT: u8 = 1;
 
-/// Answers, as the protocol numbers them.
+/// The reply codes of the protocol.
 #[derive(Clone, Copy)]
 enum Reply {
     Done = 0,
@@ -33,7 +33,7 @@ enum Reply {
 }
 
 pub(crate) async fn serve(mut stream: TcpStream, line: ClientConnection) {
-    // A connection that breaks is the program's business.
+    // An error of the client's connection only ends that connection.
     let _ = talk(&mut stream, &line).await;
 }
 
@@ -56,7 +56,7 @@ async fn talk(stream: &mut TcpStream, line: &ClientConnection) -> io::Result<()>
     }
 }
 
-/// What the program wants, or what to answer instead.
+/// Reads the request of the client. The inner error is the reply to an invalid one.
 async fn ask(stream: &mut TcpStream) -> io::Result<Result<Request, Reply>> {
     let broken = || io::Error::from(io::ErrorKind::InvalidData);
     let [version, count] = read(stream).await?;
@@ -100,7 +100,7 @@ async fn read<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// The bound address is not disclosed.
+/// Sends a reply, with zeros as the bound address.
 async fn say(stream: &mut TcpStream, reply: Reply) -> io::Result<()> {
     stream.write_all(&[VERSION, reply as u8, 0, 1, 0, 0, 0, 0, 0, 0]).await
 }

@@ -1,6 +1,6 @@
-//! What programs look at to find a proxy.
+//! The environment variables by which programs find a proxy.
 
-/// What goes past a proxy: a program's own machine and its network, which here is the loopback it has to itself.
+/// The destinations without proxy: local addresses, which inside of a sandbox are those of its own loopback.
 const DIRECT: &str = "localhost,127.0.0.1,::1,*.local,.local,169.254.0.0/16,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16";
 
 const HTTP: &[&str] = &[
@@ -26,12 +26,12 @@ const HTTP: &[&str] = &[
     "YARN_HTTP_PROXY",
     "YARN_HTTPS_PROXY",
 ];
-/// For everything else, where there is SOCKS.
+/// The variables for other protocols, set if there is a SOCKS port.
 const ANY: &[&str] = &["ALL_PROXY", "all_proxy", "FTP_PROXY", "ftp_proxy"];
 const PAST: &[&str] =
     &["NO_PROXY", "no_proxy", "BUNDLE_NO_PROXY", "NPM_CONFIG_NOPROXY", "npm_config_noproxy", "YARN_NO_PROXY"];
 
-/// Variables that lead programs to proxies on these ports of their loopback.
+/// The variables that name proxies on these loopback ports.
 pub fn variables(http_port: u16, socks_port: Option<u16>) -> Vec<(&'static str, String)> {
     let http = format!("http://127.0.0.1:{http_port}");
     let any = socks_port.map_or_else(|| http.clone(), |port| format!("socks5h://127.0.0.1:{port}"));

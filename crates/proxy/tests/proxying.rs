@@ -1,5 +1,4 @@
-//! The proxy from the outside: programs that speak HTTP and SOCKS to it, and a host that answers. Names are made up
-//! and all lead to this machine.
+//! The proxy with HTTP and SOCKS clients, and an origin server. All names resolve to this machine.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use std::future::pending;
@@ -13,24 +12,24 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 
-/// All names lead here.
-struct Here;
+/// Resolves all names to this machine.
+struct LocalResolver;
 
-impl Resolver for Here {
+impl Resolver for LocalResolver {
     fn resolve<'a>(&'a self, host: &'a Host, port: u16) -> ResolveFuture<'a> {
         let address = host.address().unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         Box::pin(async move { Ok(vec![SocketAddr::new(address, port)]) })
     }
 }
 
-/// Allows what begins with `yes`, waits for ever about `hm`, and remembers everything.
+/// Allows hosts that begin with `yes`, never decides about `hm`, and records all requests.
 #[derive(Default)]
-struct Judge {
+struct RecordingDecider {
     asked: Mutex<Vec<String>>,
     blocked: Mutex<Vec<(String, BlockReason)>>,
 }
 
-impl Decider for Judge {
+impl Decider for RecordingDecider {
     fn decide<'a>(&'a self, request: &'a Request) -> DecisionFuture<'a> {
         self.asked.lock().unwrap().push(format!("{} {}", request.protocol.name(), request.host));
         Box::pin(async move {
@@ -50,7 +49,7 @@ impl Decider for Judge {
 struct World {
     http: SocketAddr,
     socks: SocketAddr,
-    judge: Arc<Judge>,
+    judge: Arc<RecordingDecider>,
     origin: u16,
     serving: JoinHandle<()>,
 }
@@ -58,16 +57,16 @@ struct World {
 impl World {
     async fn new(mode: Mode, allow_local: bool) -> Self {
         let domains = Domains::new(["ok.test", "127.0.0.1"], ["bad.test"]).unwrap();
-        let judge = Arc::new(Judge::default());
+        let judge = Arc::new(RecordingDecider::default());
         let decider: Arc<dyn Decider> = judge.clone();
-        let proxy = Proxy::with_resolver(Policy { domains, mode, allow_local }, decider, Here);
+        let proxy = Proxy::with_resolver(Policy { domains, mode, allow_local }, decider, LocalResolver);
         let (http, socks) = (listen().await, listen().await);
         let (http_address, socks_address) = (http.local_addr().unwrap(), socks.local_addr().unwrap());
         let serving = tokio::spawn(async move { proxy.serve(http, Some(socks)).await });
         Self { http: http_address, socks: socks_address, judge, origin: origin().await, serving }
     }
 
-    /// The first line of the answer, its `x-proxy-error`, and its body.
+    /// The first line of the response, its `x-proxy-error`, and its body.
     async fn send(&self, request: &str) -> (String, Option<String>, String) {
         let mut stream = TcpStream::connect(self.http).await.unwrap();
         let request = request.replace("PORT", &self.origin.to_string());
@@ -83,7 +82,7 @@ impl World {
         self.send(&format!("GET http://{host}:PORT/path?q HTTP/1.1\r\nHost: elsewhere\r\n")).await
     }
 
-    /// A tunnel, or what is said instead.
+    /// Opens a tunnel. Returns the first line of the response, too.
     async fn connect(&self, host: &str) -> (String, TcpStream) {
         let mut stream = TcpStream::connect(self.http).await.unwrap();
         let request = format!("CONNECT {host}:{0} HTTP/1.1\r\nHost: {host}:{0}\r\n\r\n", self.origin);
@@ -116,7 +115,7 @@ async fn listen() -> TcpListener {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap()
 }
 
-/// A host that answers with the request that it got.
+/// A server that responds with the request that it received.
 async fn origin() -> u16 {
     let listener = listen().await;
     let port = listener.local_addr().unwrap().port();
@@ -206,7 +205,7 @@ async fn a_local_address_is_reached_only_when_listed_by_name() {
         assert!(body.contains("not_allowed_local"), "{near}: {body}");
     }
     assert_eq!(world.asked(), Vec::<String>::new());
-    // Somebody who allows a name does not allow what it turns out to lead to.
+    // A decision about a name does not allow it to resolve to a local address.
     assert_eq!(world.get("yes.test").await.0, "HTTP/1.1 403 Forbidden");
     assert_eq!(world.asked(), ["http yes.test"]);
 }
@@ -243,7 +242,7 @@ async fn an_invalid_proxy_request_is_answered_with_an_error() {
     ] {
         assert_eq!(world.send(request).await.0, "HTTP/1.1 400 Bad Request", "{request}");
     }
-    // Neither waiting for connections nor datagrams.
+    // Neither `BIND` nor `UDP ASSOCIATE`.
     assert_eq!((world.socks("ok.test", 2).await.0, world.socks("ok.test", 3).await.0), (7, 7));
     let (status, ..) = world.send("GET http://ok.test:1/ HTTP/1.1\r\nHost: ok.test\r\n").await;
     assert_eq!(status, "HTTP/1.1 502 Bad Gateway");

@@ -56,7 +56,7 @@ impl AnswerSlot {
         (responder, Answer::Sent(Sent { answered: done, call: PhantomData }))
     }
 
-    /// The same for what the agent answers: `result` makes the result of the call from the agent's.
+    /// Like [`Self::responder`], as a reply for the agent: `result` maps the agent's result to that of the call.
     pub fn reply<C: Call + 'static, T: 'static>(
         &self,
         result: impl FnOnce(T) -> C::Result + Send + Sync + 'static,

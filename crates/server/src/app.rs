@@ -20,7 +20,7 @@ use crate::apps::AppsOfAccount;
 use crate::clients::Clients;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
-use crate::events::Connected;
+use crate::events::ConnectionEventSink;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::plugins::{Plugins, start_curated_sync};
@@ -60,7 +60,7 @@ impl App {
         Self::with(sources, config, warnings, options, None)
     }
 
-    /// Configured as usual, and for nothing but a replay.
+    /// The state of a server that only replays a thread.
     pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
         Self::with(sources, config, Vec::new(), options, Some(replay))
@@ -121,7 +121,8 @@ impl App {
         }
     }
 
-    /// Looks up the organisation's requirements, and refreshes them from then on. To be called before clients are served.
+    /// Looks up the organisation's requirements, and refreshes them from then on. To be called before clients are
+    /// served.
     pub async fn load_requirements(&self) {
         Cloud::begin(&self.sources.home, &self.accounts, &self.sources.live.managed).await;
     }
@@ -180,8 +181,8 @@ impl App {
     }
 }
 
-fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerRequests>) -> Connected {
-    Connected { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests) }
+fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerRequests>) -> ConnectionEventSink {
+    ConnectionEventSink { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests) }
 }
 
 /// The connections to MCP servers, none of which is open yet.
@@ -199,7 +200,7 @@ fn mcp_servers(http: &Arc<Http>, oauth: &McpOauth, account: Arc<AppsOfAccount>) 
     })
 }
 
-/// What is wrong with the user's rules. Threads read them again when they need them.
+/// Warnings about the user's rules files. Threads read the files again when they need them.
 fn rule_warnings(home: &AbsolutePathBuf) -> Vec<ConfigWarningNotification> {
     let loaded = match loomd_policy::rules::load(&[home]) {
         Ok(loaded) => loaded,

@@ -1,4 +1,4 @@
-//! All clients together, for what concerns the whole process: who is signed in.
+//! Notifications and server requests about the account, which go to all clients.
 
 use std::sync::Arc;
 
@@ -53,7 +53,7 @@ impl Host for Clients {
         })
     }
 
-    /// Nothing may run without what the organisation requires.
+    /// Loads the managed requirements of the new account before the change is answered: nothing may run without them.
     fn account_changed<'a>(&'a self, accounts: &'a Accounts) -> BoxFuture<'a, ()> {
         Box::pin(async move { Cloud::new(&self.home, accounts).look_up(&self.managed).await })
     }

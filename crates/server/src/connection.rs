@@ -42,7 +42,7 @@ pub(crate) enum Inbound {
     Oversized(Bytes),
 }
 
-/// Where a connection's messages come from.
+/// The source of a connection's messages.
 pub(crate) trait Source: Send {
     /// Returns the next message; `None` at the end. Cancel-safe.
     fn next(&mut self) -> impl Future<Output = Option<Inbound>> + Send;
@@ -53,8 +53,8 @@ pub(crate) trait Source: Send {
     }
 }
 
-/// Serves a connection until its peer is gone, it is cut, or the server stops. Everything that was
-/// received is answered first, as far as that can be done in bounded time.
+/// Serves a connection until its peer disconnects, it is cut, or the server stops. All requests that were received are
+/// answered first, as far as that can be done in bounded time.
 pub(crate) async fn serve(
     app: Arc<App>,
     transport: &'static str,

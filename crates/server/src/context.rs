@@ -1,4 +1,4 @@
-//! What every handler gets beside its params.
+//! The context of a handler.
 
 use std::sync::Arc;
 

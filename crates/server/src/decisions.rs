@@ -1,4 +1,4 @@
-//! Between approvals of the agent and server requests of the protocol: what is sent, and what an answer decides.
+//! Maps approvals of the agent to server requests of the protocol, and their answers to decisions.
 
 use loomd_agent::{ApprovalDecision, ApprovalRequest};
 use loomd_protocol::{
@@ -8,10 +8,10 @@ use loomd_protocol::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// What a tool call that the client refused tells the model.
+/// The output of a tool call that the client answered with an error.
 const FAILED: &str = "dynamic tool request failed";
 
-/// What a tool call whose result cannot be decoded tells the model.
+/// The output of a tool call whose result cannot be decoded.
 const INVALID: &str = "dynamic tool response was invalid";
 
 /// The server request of an approval, as one line without its newline.
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(decision(&request, Err(RpcError::internal("no"))), request.declined(FAILED));
             for result in [json!(null), json!("accept"), json!({}), json!({ "decision": "yes" }), json!([1])] {
                 let malformed = request.declined(INVALID);
-                // An elicitation or a grant may leave members out, but never says yes by that.
+                // An elicitation or a grant may omit members, but an omitted member never accepts.
                 assert_eq!(decision(&request, Ok(result.clone())), malformed, "{kind}: {result}");
             }
         }

@@ -1,4 +1,4 @@
-//! The event sink: takes the events of threads to connections, each serialised once for all that get it.
+//! The event sink: sends the events of threads to connections. Each event is serialised once for all of them.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::connections::{ConnectionId, Connections};
 use crate::outbound::Notification;
 use crate::server_requests::ServerRequests;
 
-/// The connections as threads see them.
-pub(crate) struct Connected {
+/// The event sink of the agent: all connections and the open server requests.
+pub(crate) struct ConnectionEventSink {
     pub connections: Arc<Connections>,
     pub server_requests: Arc<ServerRequests>,
 }
 
-impl Connected {
+impl ConnectionEventSink {
     async fn notify(&self, to: Audience<'_>, notification: Arc<ServerNotification>) {
         let notification = match Notification::new(notification) {
             Ok(notification) => notification,
@@ -51,7 +51,7 @@ fn is_among(id: ConnectionId, subscribers: &[Subscriber]) -> bool {
     subscribers.contains(&Subscriber(id.0))
 }
 
-impl EventSink for Connected {
+impl EventSink for ConnectionEventSink {
     fn send<'a>(&'a self, to: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
         Box::pin(async move {
             match &event.kind {

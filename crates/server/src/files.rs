@@ -24,7 +24,7 @@ impl Default for Files {
     }
 }
 
-/// Returns what sends changes to the connections that watch them.
+/// Returns the callback that sends changes to the connections that watch them.
 pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
     Box::new(move |owner, changed| {
         let connections = Arc::clone(&connections);

@@ -24,7 +24,7 @@ pub(crate) struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Short,
-    /// As long as a program of the client runs.
+    /// It takes as long as a program of the client runs.
     Long,
 }
 

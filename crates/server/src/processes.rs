@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Processes {
     /// The parent of the tokens that stop each program.
     all: CancellationToken,
-    named: Mutex<HashMap<String, Arc<Running>>>,
+    named: Mutex<HashMap<String, Arc<RunningProcess>>>,
 }
 
 /// Why a program cannot be reached. The messages are those of the protocol.
@@ -44,22 +44,22 @@ fn quoted(id: &str) -> String {
 
 impl Processes {
     /// Registers a program that is about to start. Without an id other requests cannot reach it.
-    pub fn add(self: &Arc<Self>, id: Option<String>, takes_input: bool) -> Result<Registered, ProcessError> {
+    pub fn add(self: &Arc<Self>, id: Option<String>, takes_input: bool) -> Result<ProcessRegistration, ProcessError> {
         let input = Arc::new(AsyncMutex::new(None));
         // Held until the program has started, so that writes wait; the lock is not shared yet.
         let starting = Arc::clone(&input).try_lock_owned().ok();
         let (stop, ended) = (self.all.child_token(), CancellationToken::new());
-        let running = Arc::new(Running { stop, ended, takes_input, input, terminal: SetOnce::new() });
+        let running = Arc::new(RunningProcess { stop, ended, takes_input, input, terminal: SetOnce::new() });
         if let Some(id) = &id {
             match self.lock().entry(id.clone()) {
                 Entry::Occupied(_) => return Err(ProcessError::Duplicate(id.clone())),
                 Entry::Vacant(place) => place.insert(Arc::clone(&running)),
             };
         }
-        Ok(Registered { processes: Arc::clone(self), id, running, starting })
+        Ok(ProcessRegistration { processes: Arc::clone(self), id, running, starting })
     }
 
-    pub fn find(&self, id: &str) -> Result<Arc<Running>, ProcessError> {
+    pub fn find(&self, id: &str) -> Result<Arc<RunningProcess>, ProcessError> {
         self.lock().get(id).cloned().ok_or_else(|| ProcessError::Unknown(id.into()))
     }
 
@@ -75,20 +75,20 @@ impl Processes {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Running>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<RunningProcess>>> {
         self.named.lock()
     }
 }
 
 /// The registration of a program. Dropping it marks the program as ended and frees its id.
-pub(crate) struct Registered {
+pub(crate) struct ProcessRegistration {
     processes: Arc<Processes>,
     id: Option<String>,
-    running: Arc<Running>,
+    running: Arc<RunningProcess>,
     starting: Option<OwnedMutexGuard<Option<Input>>>,
 }
 
-impl Registered {
+impl ProcessRegistration {
     /// Lets other requests reach the program.
     pub fn started(&mut self, started: &mut StartedProcess) {
         if let Some(mut input) = self.starting.take() {
@@ -103,7 +103,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for ProcessRegistration {
     fn drop(&mut self) {
         if let Some(id) = &self.id {
             self.processes.lock().remove(id);
@@ -113,7 +113,7 @@ impl Drop for Registered {
 }
 
 /// A program as other requests reach it.
-pub(crate) struct Running {
+pub(crate) struct RunningProcess {
     stop: CancellationToken,
     ended: CancellationToken,
     takes_input: bool,
@@ -122,7 +122,7 @@ pub(crate) struct Running {
     terminal: SetOnce<Option<Terminal>>,
 }
 
-impl Running {
+impl RunningProcess {
     pub fn stop(&self) {
         self.stop.cancel();
     }

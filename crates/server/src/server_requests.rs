@@ -1,5 +1,5 @@
-//! Requests of the server to its clients that wait for an answer: the approvals of threads, under ids of JSON-RPC, and
-//! what concerns the whole process.
+//! The open server requests, by their JSON-RPC ids: the approvals of threads, and requests of the whole process, such
+//! as those for account tokens.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use tokio::sync::oneshot;
 use crate::connections::ConnectionId;
 use crate::decisions::{decision, encode};
 
-/// The open server requests of all threads, and those that concern no thread.
+/// The open server requests of all threads and of the process.
 #[derive(Default)]
 pub(crate) struct ServerRequests {
     next: AtomicI64,
-    open: Mutex<BTreeMap<i64, Open>>,
+    open: Mutex<BTreeMap<i64, OpenRequest>>,
 }
 
-struct Open {
+struct OpenRequest {
     json: Bytes,
-    /// Only these connections can answer.
+    /// The connections whose answer is accepted.
     sent_to: Vec<ConnectionId>,
-    waiting: Waiting,
+    waiting: AnswerTarget,
 }
 
-/// What an answer is for.
-enum Waiting {
+/// The receiver of an answer.
+enum AnswerTarget {
     Turn(Arc<Approval>),
     Process(oneshot::Sender<Result<JsonValue, RpcError>>),
 }
@@ -60,12 +60,12 @@ impl ServerRequests {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let json = Bytes::from(request.encode(&RequestId::Integer(id))?);
         let (waiting, answer) = oneshot::channel();
-        self.lock().insert(id, Open { json: json.clone(), sent_to, waiting: Waiting::Process(waiting) });
+        self.lock().insert(id, OpenRequest { json: json.clone(), sent_to, waiting: AnswerTarget::Process(waiting) });
         Ok(ProcessRequest { server_requests: Arc::clone(self), id, json, answer })
     }
 
-    /// Opens the request of an approval, or adds connections to those that it was sent to. The message to send them;
-    /// `None` when the approval is no longer open.
+    /// Opens the request of an approval, or adds connections to those that it was sent to. Returns the message for
+    /// them; `None` when the approval is no longer open.
     pub fn open_approval(&self, approval: &Arc<Approval>, to: &[ConnectionId]) -> Option<Bytes> {
         let mut requests = self.lock();
         if let Some(open) = approval.sent_as.get().and_then(|id| requests.get_mut(id)) {
@@ -79,8 +79,8 @@ impl ServerRequests {
         let id = *approval.sent_as.get_or_init(|| self.next.fetch_add(1, Ordering::Relaxed));
         match encode(&approval.request, &RequestId::Integer(id)) {
             Ok(json) => {
-                let (json, waiting) = (Bytes::from(json), Waiting::Turn(Arc::clone(approval)));
-                requests.insert(id, Open { json: json.clone(), sent_to: to.to_vec(), waiting });
+                let (json, waiting) = (Bytes::from(json), AnswerTarget::Turn(Arc::clone(approval)));
+                requests.insert(id, OpenRequest { json: json.clone(), sent_to: to.to_vec(), waiting });
                 Some(json)
             }
             Err(error) => {
@@ -91,7 +91,7 @@ impl ServerRequests {
         }
     }
 
-    /// Forgets the request of an approval that is no longer open.
+    /// Removes the request of an approval that is no longer open.
     pub fn withdraw(&self, approval: &Approval) {
         if let Some(id) = approval.sent_as.get() {
             self.lock().remove(id);
@@ -111,12 +111,12 @@ impl ServerRequests {
             serde_json::from_str(result.get()).map_err(|error| RpcError::internal(error.to_string()))
         });
         match open.waiting {
-            Waiting::Turn(approval) => approval.decide(decision(&approval.request, answer)).is_ok(),
-            Waiting::Process(waiting) => waiting.send(answer).is_ok(),
+            AnswerTarget::Turn(approval) => approval.decide(decision(&approval.request, answer)).is_ok(),
+            AnswerTarget::Process(waiting) => waiting.send(answer).is_ok(),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<i64, Open>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<i64, OpenRequest>> {
         self.open.lock()
     }
 }

@@ -1,4 +1,5 @@
-//! When to stop: signals, counted.
+//! Shutdown by signals: the first one stops the server, on network transports after running turns have ended; the
+//! second one ends it at once.
 
 use std::io;
 
@@ -14,7 +15,7 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// SIGHUP is one of them, unless it has another meaning.
+    /// `hang_up_ends`: whether SIGHUP is one of them. Otherwise it reloads secrets.
     pub fn catch(hang_up_ends: bool) -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -24,7 +25,7 @@ impl Signals {
     }
 
     /// After the first signal, cancels `stop` as soon as `drained` is done; returns at the second, when
-    /// nothing more is to be waited for.
+    /// for which nothing is waited.
     pub async fn obey(mut self, drained: impl Future<Output = ()>, stop: &CancellationToken) {
         self.next().await;
         info!("stopping: waiting for what is in progress");

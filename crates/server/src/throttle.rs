@@ -1,6 +1,6 @@
-//! Logging what a peer can cause as often as it likes.
+//! Throttles log messages that a peer can cause any number of times.
 
-/// Lets through the first few of many alike, then ever fewer, so that a peer cannot fill the log.
+/// Admits the first few messages of a kind, then ever fewer, so that a peer cannot fill the log.
 #[derive(Default)]
 pub(crate) struct Throttle {
     count: u64,

@@ -148,13 +148,16 @@ mod tests {
         fixture.put("p/.codex-plugin/plugin.json", r#"{"name": " good "}"#);
         fixture.put("q/.codex-plugin/plugin.json", "{}");
         fixture.put("r/.codex-plugin/plugin.json", "[");
+        fixture.put("plugins/cache/m/installed/local/.codex-plugin/plugin.json", "{}");
+        fixture.skill("plugins/cache/m/installed/local/skills/four");
         for folder in ["p/skills/one", "q/deep/skills/two", "r/three"] {
             fixture.skill(folder);
         }
         let long = "x".repeat(60);
         let path = fixture.skill(&format!("p/skills/{long}"));
-        let set = fixture.find(&[("p", User), ("q", User), ("r", User)]);
-        assert_eq!(names(&set), [("good:one", User), ("q:two", User), ("three", User)]);
+        let set = fixture.find(&[("p", User), ("q", User), ("r", User), ("plugins", User)]);
+        let expected = [("good:one", User), ("installed:four", User), ("q:two", User), ("three", User)];
+        assert_eq!(names(&set), expected);
         let error = SkillErrorInfo {
             path: path.to_str().unwrap().into(),
             message: "invalid name: exceeds maximum length of 64 characters".into(),

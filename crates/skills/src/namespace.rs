@@ -38,11 +38,19 @@ impl Namespaces {
     }
 }
 
+/// The folders of installed plugins are `<marketplace>/<plugin>/<version>` below this.
+const INSTALLED: &str = "plugins/cache";
+
 /// Returns the name of the plugin whose folder this is: that of its manifest, else of the folder. `None` without a
 /// manifest that is a JSON object.
 pub fn plugin_name(folder: &Path) -> Option<String> {
     let text = loomd_regular::read(&folder.join(MANIFEST), MAX_MANIFEST).ok()?;
     let manifest: Value = serde_json::from_slice(&text).ok()?;
     let name = manifest.as_object()?.get("name").and_then(Value::as_str).unwrap_or_default().trim();
-    if name.is_empty() { Some(folder.file_name()?.to_str()?.to_owned()) } else { Some(name.to_owned()) }
+    if !name.is_empty() {
+        return Some(name.to_owned());
+    }
+    let is_installed = folder.ancestors().nth(3).is_some_and(|cache| cache.ends_with(INSTALLED));
+    let named = if is_installed { folder.parent()? } else { folder };
+    Some(named.file_name()?.to_str()?.to_owned())
 }

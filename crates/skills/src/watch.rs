@@ -43,13 +43,19 @@ struct Shared<K> {
 
 /// What the task has not seen yet.
 struct Requests<K> {
-    added: Vec<Subscription<K>>,
-    removed: Vec<K>,
+    /// In the order in which they came: a key may be used again.
+    changes: Vec<Change<K>>,
     /// Roots with a change, by the owner of their watches.
     changed: HashSet<Owner>,
     /// Roots whose watches are in place.
     live: HashSet<PathBuf>,
     closed: bool,
+}
+
+/// A change of the subscribers.
+enum Change<K> {
+    Added(Subscription<K>),
+    Removed(K),
 }
 
 struct Subscription<K> {
@@ -64,13 +70,7 @@ type Snapshot = Vec<(PathBuf, (i64, i64), u64)>;
 impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
     /// Nothing is started before the first subscription.
     pub fn new(on_change: OnChange<K>) -> Self {
-        let requests = Requests {
-            added: Vec::new(),
-            removed: Vec::new(),
-            changed: HashSet::new(),
-            live: HashSet::new(),
-            closed: false,
-        };
+        let requests = Requests { changes: Vec::new(), changed: HashSet::new(), live: HashSet::new(), closed: false };
         let shared = Shared { requests: Mutex::new(requests), wake: Notify::new() };
         Self { shared: Arc::new(shared), on_change: Mutex::new(Some(on_change)) }
     }
@@ -99,7 +99,7 @@ impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
             (root, snapshot)
         };
         let roots = roots.into_iter().map(look).collect();
-        self.shared.requests.lock().added.push(Subscription { key, roots });
+        self.shared.requests.lock().changes.push(Change::Added(Subscription { key, roots }));
         self.shared.wake.notify_one();
         WatchGuard { key, shared: Arc::downgrade(&self.shared) }
     }
@@ -115,7 +115,7 @@ impl<K: Copy + Eq + Hash + Send + 'static> Drop for Watch<K> {
 impl<K: Copy + Eq + Hash + Send + 'static> Drop for WatchGuard<K> {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
-            shared.requests.lock().removed.push(self.key);
+            shared.requests.lock().changes.push(Change::Removed(self.key));
             shared.wake.notify_one();
         }
     }
@@ -166,16 +166,19 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
                 () = self.shared.wake.notified() => {}
                 () = until(due) => {}
             }
-            let (added, removed, changed) = {
+            let (changes, changed) = {
                 let mut requests = self.shared.requests.lock();
                 if requests.closed {
                     return;
                 }
-                let Requests { added, removed, changed, .. } = &mut *requests;
-                (std::mem::take(added), std::mem::take(removed), std::mem::take(changed))
+                let Requests { changes, changed, .. } = &mut *requests;
+                (std::mem::take(changes), std::mem::take(changed))
             };
-            for subscription in added {
-                self.add(subscription).await;
+            for change in changes {
+                match change {
+                    Change::Added(subscription) => self.add(subscription).await,
+                    Change::Removed(key) => self.remove(key),
+                }
             }
             for owner in changed {
                 if let Some(at) = self.roots.iter().position(|root| root.owner == owner) {
@@ -184,10 +187,10 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
                     self.mark(&path);
                 }
             }
-            for key in removed {
-                self.remove(key);
+            // Subscribers that came meanwhile are notified of the same change together with the others.
+            if self.shared.requests.lock().changes.is_empty() {
+                self.notify().await;
             }
-            self.notify().await;
         }
     }
 
@@ -370,6 +373,16 @@ mod tests {
             notified.extend(fixture.changed().await);
         }
         assert_eq!(notified, [2, 3]);
+    }
+
+    #[tokio::test]
+    async fn a_key_that_is_used_again_is_notified() {
+        let mut fixture = fixture();
+        let first = fixture.watch.subscribe(1, [fixture.root("a")]);
+        drop(first);
+        let _second = fixture.watch.subscribe(1, [fixture.root("a")]);
+        fixture.put("a/one", "1");
+        assert_eq!(fixture.changed().await, [1]);
     }
 
     #[tokio::test]

@@ -1,13 +1,13 @@
-//! Which modules depend on which, and the circles among them.
+//! The graph of dependencies between modules, and its cycles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::references::{Module, ModulePath};
 
-/// More re-exports than this in a row are a circle themselves.
+/// The longest chain of re-exports; a longer one is a cycle.
 const MAX_RE_EXPORTS: usize = 16;
 
-/// Stands for the file of a folder's own module beside the modules in it.
+/// The name of a folder's own file among the modules in the folder.
 const OWN_FILE: &str = "self";
 
 /// Every dependency, with the place in the source that makes it.
@@ -31,7 +31,7 @@ impl Graph {
         Self { edges }
     }
 
-    /// Each group of modules that reach each other, with the dependencies inside of it, as a text.
+    /// Each group of modules that depend on each other, with the dependencies inside of it, as a text.
     pub fn cycles(&self) -> Vec<String> {
         let reached: BTreeMap<&ModulePath, BTreeSet<&ModulePath>> =
             self.edges.keys().map(|module| (module, self.reachable(module))).collect();
@@ -73,8 +73,8 @@ impl Graph {
     }
 }
 
-/// A dependency as one between modules of the same folder, of which one may be the folder's own file. `None` for what is
-/// inside one module.
+/// A dependency as one between modules of the same folder, of which one may be the folder's own file. `None` for a
+/// dependency inside of one module.
 fn neighbours(from: &ModulePath, to: &ModulePath) -> Option<(ModulePath, ModulePath)> {
     let common = from.iter().zip(to).take_while(|(one, other)| one == other).count();
     let cut = |path: &ModulePath| match path.get(..=common) {
@@ -104,7 +104,7 @@ impl<'a> Known<'a> {
         Self { paths: modules.iter().map(|module| module.path.as_slice()).collect(), re_exports: re_exports.collect() }
     }
 
-    /// The module that holds what a path leads to.
+    /// The module that defines the target of a path.
     fn module_of(&self, target: &[String]) -> ModulePath {
         let mut target = target.to_vec();
         for _ in 0..MAX_RE_EXPORTS {

@@ -1,4 +1,4 @@
-//! What the source of one module refers to.
+//! The references in the source of one module.
 
 use std::collections::BTreeSet;
 
@@ -26,14 +26,14 @@ pub struct Reference {
     pub line: usize,
 }
 
-/// A `pub use`: `target` is known here under `name`, too.
+/// A `pub use`: `target` also has the name `name` here.
 #[derive(Debug)]
 pub struct ReExport {
     pub name: String,
     pub target: Vec<String>,
 }
 
-/// A path as it stands in a `use` or in code, `{…}` multiplied out.
+/// A path in a `use` or in code, with `{…}` expanded.
 struct Path<'a> {
     segments: Vec<&'a str>,
     alias: Option<&'a str>,
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
         self.tokens.get(at).map(|token| token.kind)
     }
 
-    /// `#[cfg(test)]` stands here, which is seven tokens.
+    /// Whether `#[cfg(test)]`, which is seven tokens, begins here.
     fn is_test_attribute(&self, at: usize) -> bool {
         let expected = [
             Kind::Mark('#'),
@@ -193,7 +193,7 @@ impl<'a> Reader<'a> {
         next
     }
 
-    /// The paths of a `use` from `at` on, each with what stands before the braces, and where they end.
+    /// The paths of a `use` from `at` on, each with the prefix before the braces, and the position after them.
     fn read_tree(&self, mut at: usize, before: &[&'a str]) -> (Vec<Path<'a>>, usize) {
         let mut segments = before.to_vec();
         let mut line = self.tokens.get(at).map_or(0, |token| token.line);

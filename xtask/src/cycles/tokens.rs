@@ -15,7 +15,7 @@ pub struct Token<'a> {
     pub line: usize,
 }
 
-/// Cuts source into tokens.
+/// Splits source into tokens.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let (mut rest, mut line) = (text, 1);
@@ -31,7 +31,7 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The length of what stands at the beginning, and its kind unless it is left out.
+/// The length of the first token, and its kind unless it is left out.
 fn next(rest: &str, first: char) -> (usize, Option<Kind<'_>>) {
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), None);
@@ -78,7 +78,7 @@ fn block_comment(rest: &str) -> usize {
     rest.len()
 }
 
-/// The length of a raw string, if one stands here.
+/// The length of a raw string, if one begins here.
 fn raw_string(rest: &str) -> Option<usize> {
     let prefix = ["r", "br", "cr"].into_iter().find(|prefix| {
         let after = rest.strip_prefix(prefix).map(|after| after.trim_start_matches('#'));

@@ -16,14 +16,14 @@ use super::launch::{LaunchError, VariableRequest};
 use super::policy::CommandPolicy;
 use crate::refusal::Refusal;
 
-/// A command as a client asks for it.
+/// The params of a client's command.
 pub struct ClientCommand {
     pub argv: Vec<String>,
     /// `None`: the server's working directory.
     pub cwd: Option<PathBuf>,
     /// Variables that are added or, when `None`, removed.
     pub env: BTreeMap<String, Option<String>>,
-    /// `None`: what the configuration says.
+    /// `None`: as configured.
     pub sandbox_policy: Option<SandboxPolicy>,
 }
 

@@ -20,8 +20,8 @@ pub(crate) use launch::{Launch, VariableRequest};
 pub(crate) use network::{ALLOW_LOCAL_BINDING, check_network};
 pub(crate) use policy::CommandPolicy;
 
-/// The rules that hold for commands. A permission profile counts instead of `policy`, which is then only the nearest
-/// word for it on the wire.
+/// The rules that hold for commands. A permission profile is enforced instead of `policy`, which is then only its
+/// closest form on the wire.
 #[derive(Clone, Copy)]
 pub(crate) struct Confinement<'a> {
     pub policy: &'a SandboxPolicy,

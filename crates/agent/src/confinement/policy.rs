@@ -10,7 +10,7 @@ use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxMode, SandboxPolicy
 
 use super::Confinement;
 
-/// What commands may do: in the wire's words, and in full where a permission profile says more.
+/// The permissions of commands: as the wire's policy, and in full where there is a permission profile.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CommandPolicy {
     pub policy: SandboxPolicy,

@@ -7,7 +7,7 @@ use loomd_protocol::{AbsolutePathBuf, NetworkAccess, ReadOnlyAccess, SandboxMode
 
 use super::*;
 
-/// A home with a configuration and what an administrator requires.
+/// A home with a configuration and managed requirements.
 struct Setting {
     home: tempfile::TempDir,
     loaded: LoadedConfig,

@@ -9,7 +9,7 @@ use super::prompt_context::PromptContext;
 /// The text of a section; `None` when it is empty.
 pub(crate) type SectionFuture<'a> = Pin<Box<dyn Future<Output = Option<String>> + Send + 'a>>;
 
-/// A section of the context: what it says at first, and what it says again when that has changed.
+/// A section of the context: its text at the start of a conversation, and its text after a change.
 pub(crate) trait Section: Sync {
     /// The role of the message that it is part of.
     fn role(&self) -> Role;

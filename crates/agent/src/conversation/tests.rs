@@ -1,4 +1,4 @@
-//! Conversations rebuilt from records, and what of them is sent.
+//! Conversations built from records, and their input for the model.
 
 use loomd_store::{Batch, Durability, MemoryStore, Store, ThreadId};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn replay(lines: &[Value]) -> Conversation {
-    let mut replay = Rebuilt::default();
+    let mut replay = ConversationBuilder::default();
     for line in lines {
         let line = line.to_string();
         replay.line(&Line::parse(line.as_bytes()).unwrap());
@@ -15,7 +15,7 @@ fn replay(lines: &[Value]) -> Conversation {
     replay.finish(Position::START)
 }
 
-/// What is sent, each item in a few words.
+/// The items that are sent, each in a few words.
 fn sent(conversation: &Conversation, images: bool) -> Vec<String> {
     let word = |value: &Value| value.as_str().map_or_else(|| value.to_string(), Into::into);
     let part = |part: &Value| if part["type"] == "input_image" { "(image)".into() } else { word(&part["text"]) };
@@ -86,7 +86,7 @@ fn settings(cwd: &str) -> Value {
     )
 }
 
-/// A turn in which the user says its name and is answered.
+/// A turn with one user message, its name, and one answer.
 fn turn(name: &str) -> Vec<Value> {
     vec![begin(name), settings(&format!("/{name}")), user(name), said("assistant", &format!("re {name}")), end(name)]
 }
@@ -96,7 +96,7 @@ fn check(lines: &[Vec<Value>], expected: &[&str]) {
 }
 
 #[test]
-fn turns_that_are_taken_back_are_forgotten() {
+fn a_rollback_removes_the_items_of_its_turns() {
     let [a, b, c] = ["a", "b", "c"].map(turn);
     check(&[a.clone(), b.clone(), vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
     check(&[a.clone(), b.clone(), vec![rolled_back(2)]], &[]);
@@ -106,7 +106,7 @@ fn turns_that_are_taken_back_are_forgotten() {
 }
 
 #[test]
-fn what_was_said_into_a_turn_goes_with_it() {
+fn a_rollback_removes_steered_input_with_its_turn() {
     let steered = vec![begin("b"), user("b"), call("1"), output("1"), user("steered"), end("b")];
     check(&[turn("a"), steered, vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
     let stopped = vec![
@@ -118,12 +118,12 @@ fn what_was_said_into_a_turn_goes_with_it() {
         })),
     ];
     check(&[turn("a"), stopped, vec![rolled_back(1)]], &["user: a", "assistant: re a"]);
-    // Old files do not say where turns begin.
+    // Old rollouts have no `task_started` records.
     check(&[vec![user("a"), said("assistant", "x"), user("b"), rolled_back(1)]], &["user: a", "assistant: x"]);
 }
 
 #[test]
-fn a_summary_is_taken_back_with_the_turn_that_made_it() {
+fn a_rollback_of_a_compacted_turn_restores_the_items_before_the_summary() {
     let [a, b, c] = ["a", "b", "c"].map(turn);
     let within = vec![begin("d"), compacted(&["a", "b", "summary"]), user("d"), end("d")];
     let lines = [a.clone(), b.clone(), within, c.clone()];
@@ -132,14 +132,14 @@ fn a_summary_is_taken_back_with_the_turn_that_made_it() {
     check(&back(1), &["user: a", "user: b", "user: summary", "user: d"]);
     check(&back(2), &["user: a", "assistant: re a", "user: b", "assistant: re b"]);
     check(&back(3), &["user: a", "assistant: re a"]);
-    // Two summaries, both taken back, and the conversation goes on.
+    // Two summaries in one turn, both rolled back, and another turn.
     let again = vec![begin("e"), compacted(&["again"]), compacted(&["and again"]), user("e"), end("e")];
     let lines = [lines.concat(), again, vec![rolled_back(3)], c];
     check(&lines, &["user: a", "assistant: re a", "user: b", "assistant: re b", "user: c", "assistant: re c"]);
 }
 
 #[test]
-fn turns_without_a_word_of_the_user_count_as_they_do_for_clients() {
+fn a_rollback_counts_turns_without_user_input() {
     let summary = vec![begin("s"), compacted(&["a", "summary"]), end("s")];
     let lines = [turn("a"), turn("b"), summary.clone()].concat();
     let back = |lines: &[Value], turns: u32| [lines.to_vec(), vec![rolled_back(turns)]];
@@ -152,13 +152,13 @@ fn turns_without_a_word_of_the_user_count_as_they_do_for_clients() {
     let lines = [turn("a"), command].concat();
     check(&back(&lines, 1), &["user: a", "assistant: re a"]);
     check(&back(&lines, 2), &[]);
-    // Old files do not say where turns begin; a summary belongs to what is said next.
+    // Old rollouts have no `task_started` records; a summary belongs to the turn of the next user message.
     let lines = [user("a"), said("assistant", "x"), compacted(&["summary"]), user("b")];
     check(&back(&lines, 1), &["user: a", "assistant: x"]);
 }
 
 #[test]
-fn the_settings_that_the_model_knows_follow() {
+fn a_rollback_restores_the_settings_that_the_model_was_sent() {
     let cwd = |lines: &[Vec<Value>]| replay(&lines.concat()).baseline.map(|known| known.cwd);
     assert_eq!(cwd(&[turn("a"), turn("b")]).as_deref(), Some("/b"));
     assert_eq!(cwd(&[turn("a"), turn("b"), vec![rolled_back(1)]]).as_deref(), Some("/a"));
@@ -168,7 +168,7 @@ fn the_settings_that_the_model_knows_follow() {
 }
 
 #[test]
-fn calls_and_outputs_are_sent_in_pairs() {
+fn a_call_without_output_is_sent_as_aborted_and_an_output_without_call_is_left_out() {
     check(
         &[vec![user("a"), output("0"), call("1"), call("2"), output("2"), user("b")]],
         &["user: a", "call 1", "output 1: aborted", "call 2", "output 2: found", "user: b"],
@@ -179,7 +179,7 @@ fn calls_and_outputs_are_sent_in_pairs() {
 }
 
 #[test]
-fn images_are_only_sent_to_models_that_see() {
+fn images_are_replaced_for_models_without_image_input() {
     let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,AA==" });
     let shown = json!({ "type": "message", "role": "user", "content": [
         { "type": "input_text", "text": "look" }, image ] });
@@ -197,7 +197,7 @@ fn images_are_only_sent_to_models_that_see() {
 }
 
 #[test]
-fn the_oldest_goes_with_its_partner() {
+fn dropping_the_oldest_call_drops_its_output() {
     let mut conversation = replay(&[call("1"), user("a"), output("1"), user("b")]);
     assert!(conversation.drop_oldest());
     assert_eq!(sent(&conversation, true), ["user: a", "user: b"]);
@@ -206,7 +206,7 @@ fn the_oldest_goes_with_its_partner() {
 }
 
 #[test]
-fn only_what_the_user_said_counts_as_said() {
+fn user_texts_leave_out_context_messages() {
     let lines = [
         user("# AGENTS.md instructions for /w\n\nx"),
         user("<environment_context>\n</environment_context>"),
@@ -218,7 +218,7 @@ fn only_what_the_user_said_counts_as_said() {
     assert_eq!(replay(&lines).user_texts(), ["one", "two"]);
 }
 
-/// A turn: what happens in it, in order.
+/// The records of a turn, in order.
 fn any_turn() -> impl Strategy<Value = Vec<Value>> {
     let step = prop_oneof![
         "[a-c]{1,3}".prop_map(|text| vec![said("assistant", &text)]),
@@ -241,7 +241,7 @@ fn any_turn() -> impl Strategy<Value = Vec<Value>> {
 
 proptest! {
     #[test]
-    fn taking_turns_back_leaves_what_was_before_them(
+    fn a_rollback_restores_the_conversation_before_its_turns(
         turns in prop::collection::vec(any_turn(), 1..7), back in 1usize..8, later in any_turn(),
     ) {
         let kept = turns.len().saturating_sub(back);
@@ -257,7 +257,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_recorded_is_sent_in_pairs(turns in prop::collection::vec(any_turn(), 0..5)) {
+    fn every_call_that_is_sent_has_one_output(turns in prop::collection::vec(any_turn(), 0..5)) {
         let sent = sent(&replay(&turns.concat()), false);
         let ids = |prefix: &str| {
             let ids = sent.iter().filter_map(|item| item.strip_prefix(prefix));
@@ -292,7 +292,7 @@ fn any_part() -> impl Strategy<Value = Vec<Value>> {
 
 proptest! {
     #[test]
-    fn a_reading_from_the_last_summary_gives_the_same_as_a_reading_of_everything(
+    fn loading_from_the_last_summary_equals_loading_the_whole_rollout(
         parts in prop::collection::vec(any_part(), 0..10),
     ) {
         let id: ThreadId = "01a1ddf1-cd57-76b3-a003-bb9a4aeb2ad2".parse().unwrap();

@@ -8,7 +8,7 @@ use loomd_protocol::{ServerNotification, ThreadItem, Turn};
 use tokio::sync::MutexGuard;
 
 use super::EventLog;
-use super::joining::Joining;
+use super::joining::JoiningClient;
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::{Audience, Subscriber};
 
@@ -44,12 +44,12 @@ impl EventLog {
         let _order = self.order.lock().await;
         let mut state = self.state.lock();
         let was_subscribed = state.unsubscribe(subscriber);
-        state.joining.push(Joining { subscriber, was_subscribed, tail: Vec::new(), bytes: 0 });
+        state.joining.push(JoiningClient { subscriber, was_subscribed, tail: Vec::new(), bytes: 0 });
         let open = turn_id.map(|turn_id| state.items.of(turn_id)).unwrap_or_default();
         (Join { log: self, subscriber, at: state.last, open }, capture())
     }
 
-    fn take_joining(&self, subscriber: Subscriber) -> Option<Joining> {
+    fn take_joining(&self, subscriber: Subscriber) -> Option<JoiningClient> {
         let mut state = self.state.lock();
         let index = state.joining.iter().position(|joining| joining.subscriber == subscriber)?;
         let joining = state.joining.remove(index);
@@ -82,8 +82,8 @@ impl Drop for Join<'_> {
 }
 
 impl HeldJoin<'_> {
-    /// Brings the running turn of the snapshot to where it was when the join began. The rollout may be ahead of the
-    /// events: what it says of items that were open then, or were started since, comes as events.
+    /// Resets the running turn of the snapshot to its state when the join began. The rollout may be ahead of the events:
+    /// records of items that were open then, or were started since, are replaced by events.
     pub fn show(&self, turn: &mut Turn) {
         let started = self.tail.iter().filter_map(|event| match &event.kind {
             EventKind::Notification(notification) => match &**notification {

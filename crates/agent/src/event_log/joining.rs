@@ -4,15 +4,15 @@ use crate::event::Event;
 use crate::event_sink::Subscriber;
 
 /// A client that has no snapshot yet.
-pub(super) struct Joining {
+pub(super) struct JoiningClient {
     pub subscriber: Subscriber,
-    /// It was subscribed before and asks for another snapshot.
+    /// It was subscribed before, and requested another snapshot.
     pub was_subscribed: bool,
     pub tail: Vec<Event>,
     pub bytes: usize,
 }
 
-impl Joining {
+impl JoiningClient {
     pub fn push(&mut self, event: Event, bytes: usize) {
         self.tail.push(event);
         self.bytes += bytes;

@@ -40,7 +40,7 @@ impl EventBudget {
     }
 }
 
-pub(super) struct Recent {
+pub(super) struct RecentEvents {
     budget: Arc<EventBudget>,
     events: VecDeque<(Event, usize)>,
     bytes: usize,
@@ -48,7 +48,7 @@ pub(super) struct Recent {
     horizon: EventId,
 }
 
-impl Recent {
+impl RecentEvents {
     pub fn new(horizon: EventId, budget: Arc<EventBudget>) -> Self {
         Self { budget, events: VecDeque::new(), bytes: 0, horizon }
     }
@@ -86,7 +86,7 @@ impl Recent {
     }
 }
 
-impl Drop for Recent {
+impl Drop for RecentEvents {
     fn drop(&mut self) {
         self.budget.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! How much memory an event takes, about. What can be large is measured, without serialising it; the rest is taken
-//! to fit into a constant.
+//! The approximate memory of an event. Parts that can be large are measured without serialising them; a constant stands
+//! for the rest.
 
 use loomd_protocol::{DynamicToolCallOutputContentItem, JsonValue, ServerNotification, ThreadItem, Turn, UserInput};
 
@@ -19,7 +19,7 @@ pub(super) fn of(kind: &EventKind) -> usize {
         }
 }
 
-/// Requests are rare, and made of many parts.
+/// Serialised to count its bytes: requests are rare, and have many fields.
 fn of_request(request: &ApprovalRequest) -> usize {
     match request {
         ApprovalRequest::Command(params) => counted(params),
@@ -60,7 +60,7 @@ fn of_notification(notification: &ServerNotification) -> usize {
         ThreadRealtimeItemAdded(added) => of_json(&added.item),
         ThreadRealtimeTranscriptUpdated(updated) => updated.text.len(),
         ThreadRealtimeError(error) => error.message.len(),
-        // Only for clients that ask for raw items; too many forms to measure one by one.
+        // Only for clients that opted in to raw events. Serialised, because it has too many forms.
         RawResponseItemCompleted(raw) => counted(&raw.item),
         _ => 0,
     }
@@ -79,7 +79,7 @@ fn of_item(item: &ThreadItem) -> usize {
             HookPrompt { fragments, .. } => fragments.iter().map(|fragment| 64 + fragment.text.len()).sum(),
             AgentMessage { text, .. } | Plan { text, .. } => text.len(),
             Reasoning { summary, content, .. } => texts(summary) + texts(content),
-            // What a command does is told in pieces of its text.
+            // The actions of a command contain parts of its text.
             CommandExecution { command, command_actions, aggregated_output, .. } => {
                 2 * command.len() + 128 * command_actions.len() + of_option(aggregated_output)
             }
@@ -132,7 +132,7 @@ fn of_option(text: &Option<String>) -> usize {
     text.as_ref().map_or(0, String::len)
 }
 
-/// The length as JSON, which is written nowhere.
+/// The length of a value as JSON.
 fn counted(value: &impl serde::Serialize) -> usize {
     struct Counter(usize);
 
@@ -148,7 +148,7 @@ fn counted(value: &impl serde::Serialize) -> usize {
     }
 
     let mut counter = Counter(0);
-    // A counter takes everything; what has no JSON form is not sent.
+    // Writing to a counter cannot fail; a value without JSON form is not sent either.
     _ = serde_json::to_writer(&mut counter, value);
     counter.0
 }

@@ -62,7 +62,7 @@ fn text_of(items: &[ThreadItem]) -> String {
     items.iter().map(|item| if let ThreadItem::AgentMessage { text, .. } = item { text.as_str() } else { "" }).collect()
 }
 
-/// What one client does while deltas are published.
+/// A step of a client while deltas are published.
 #[derive(Clone, Debug)]
 enum Step {
     Join { reads: usize },
@@ -79,15 +79,15 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step, 1..12)
 }
 
-/// What a client knows: the text of its last snapshot, and how much it had received then.
+/// The text of a client's last snapshot, and the number of events that it had received before.
 struct Joined {
     snapshot: String,
     received: usize,
 }
 
 proptest! {
-    /// Clients join, join again and leave at random places while two publishers are at work. Whatever the schedule, the
-    /// snapshot and the events after it make the whole text.
+    /// Clients join, join again and leave at random points while two publishers run. With every schedule, the snapshot
+    /// and the events after it give the whole text.
     #[test]
     fn a_client_that_joins_at_any_moment_misses_no_event_and_gets_none_twice(
         clients in prop::collection::vec(steps(), 1..4),
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// Carries out the steps of a client; what it knows if it is subscribed at the end.
+/// Carries out the steps of a client. Returns its last snapshot if it is subscribed at the end.
 async fn act(events: Arc<EventLog>, received: Arc<Received>, id: u64, steps: Vec<Step>) -> Option<Joined> {
     let mut joined = None;
     for step in steps {
@@ -198,7 +198,7 @@ async fn an_item_that_is_written_before_its_event_is_shown_as_it_was_when_the_jo
     events.publish(delta("far")).await;
     events.publish(completed(message("so far"))).await;
     events.publish(started(later.clone())).await;
-    // The rollout has it all by now.
+    // The rollout is ahead of the events.
     let first = ThreadItem::Plan { id: "first".into(), text: "done".into() };
     let items = vec![first.clone(), message("so far"), later];
     let mut turn = Turn { id: TURN.into(), items, status: TurnStatus::InProgress, error: None, items_view: None };

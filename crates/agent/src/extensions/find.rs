@@ -32,8 +32,8 @@ impl Extensions {
         thread: Option<&JsonObject>,
         extra: &[PathBuf],
     ) -> Result<SkillSet, ConfigError> {
+        self.prepare_bundled();
         let loaded = loomd_config::load(&LoadRequest { cwd: Some(cwd), thread, ..self.sources.request() })?;
-        self.prepare(&loaded);
         let roots = self.roots(&loaded, &self.plugins(&loaded), extra);
         Ok(loomd_skills::find(&roots, &SkillRules::of(&loaded.stack)))
     }
@@ -61,26 +61,18 @@ impl Extensions {
 
     /// Adds MCP servers to the user's file, unless it has servers of these names.
     pub(crate) fn install_servers(&self, servers: &[NeededServer]) -> Result<(), WriteError> {
-        let tables = servers.iter().map(|server| Ok((server.name.clone(), serde_json::to_value(&server.config)?)));
-        let tables: JsonObject = tables.collect::<Result<_, serde_json::Error>>().map_err(std::io::Error::other)?;
+        let tables: JsonObject = servers.iter().map(|server| (server.name.clone(), server.table.clone())).collect();
         let wanted = JsonObject::from_iter([("mcp_servers".to_owned(), tables.into())]);
         let file = self.sources.request().user_file();
         loomd_config::import_missing(&self.sources.home, &file, &wanted, false).map(|_| ())
     }
 
-    /// Writes the bundled skills, or removes them, as the user's configuration says. Done once.
+    /// Writes the bundled skills, or removes them, as the configuration says that is of no project. Done once.
     pub fn prepare_bundled(&self) {
-        if self.bundled.get().is_none()
-            && let Ok(loaded) = loomd_config::load(&self.sources.request())
-        {
-            self.prepare(&loaded);
-        }
-    }
-
-    fn prepare(&self, loaded: &LoadedConfig) {
-        if self.read_only {
+        if self.read_only || self.bundled.get().is_some() {
             return;
         }
+        let Ok(loaded) = loomd_config::load(&self.sources.request()) else { return };
         self.bundled.get_or_init(|| {
             let bundled = loaded.config.skills.as_ref().and_then(|skills| skills.bundled.as_ref());
             let home: &Path = &self.sources.home;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use loomd_config::config_toml::{McpServer, McpTransport};
 use loomd_mcp::ServerSet;
-use loomd_protocol::{Secret, SkillToolDependency};
+use loomd_protocol::{JsonValue, Secret, SkillToolDependency};
 use parking_lot::Mutex;
 use serde_json::json;
 
@@ -44,6 +44,8 @@ impl SkillNeeds {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NeededServer {
     pub name: String,
+    /// Its table in `config.toml`.
+    pub table: JsonValue,
     pub config: McpServer,
 }
 
@@ -60,12 +62,12 @@ pub(crate) fn missing_servers<'a>(
             (None, Some(command)) => json!({ "command": command }),
             (None, None) => continue,
         };
-        let Ok(config) = serde_json::from_value::<McpServer>(table) else { continue };
+        let Ok(config) = serde_json::from_value::<McpServer>(table.clone()) else { continue };
         let is_there = servers.iter().any(|(_, entry)| is_same(&entry.config.transport, &config.transport))
             || missing.iter().any(|other| is_same(&other.config.transport, &config.transport));
         let is_taken = servers.get(&needed.value).is_some() || missing.iter().any(|other| other.name == needed.value);
         if !is_there && !is_taken && loomd_mcp::is_valid_name(&needed.value) {
-            missing.push(NeededServer { name: needed.value.clone(), config });
+            missing.push(NeededServer { name: needed.value.clone(), table, config });
         }
     }
     missing
@@ -137,7 +139,8 @@ mod tests {
             need("env_var", "tool", Some("z"), None),
         ];
         let missing = missing_servers(needs.iter(), &set);
-        assert_eq!(missing, [NeededServer { name: "web".into(), config: server(json!({ "url": "https://x.test" })) }]);
+        let table = json!({ "url": "https://x.test" });
+        assert_eq!(missing, [NeededServer { name: "web".into(), config: server(table.clone()), table }]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Whether a command may run, and how: decided by rules and the approval policy, by an approval or by the reviewer.
+//! Decides whether and how a command may run: by rules and the approval policy, by an approval, or by the reviewer.
 
 use std::path::{Path, PathBuf};
 
@@ -18,7 +18,7 @@ use super::{ActionCx, DECLINED, Denial, reviewer, sandbox};
 use crate::grants::Grants;
 use crate::message::message;
 
-/// What a call asks for beyond running a command.
+/// The options of a command call about its sandbox and approval.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct CommandOptions {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(crate) enum SandboxPermissions {
     WithAdditionalPermissions,
 }
 
-/// Permissions as a model writes them.
+/// The additional permissions in the arguments of a call.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct WantedPermissions {
     pub network: Option<WantedNetwork>,
@@ -56,7 +56,7 @@ pub(crate) struct WantedFiles {
 }
 
 impl WantedPermissions {
-    /// Relative paths are relative to where the turn works. `None` when nothing is asked for.
+    /// Makes relative paths absolute. `None` when no permission is requested.
     pub fn resolve(&self, cwd: &Path) -> Option<AdditionalPermissionProfile> {
         use loomd_protocol::{AbsolutePathBuf, AdditionalFileSystemPermissions, AdditionalNetworkPermissions};
         let paths = |paths: &Option<Vec<String>>| {
@@ -80,24 +80,24 @@ impl WantedPermissions {
 pub(crate) struct CommandPermit {
     /// `None`: unconfined.
     pub sandbox: Option<Sandbox>,
-    /// An approval allowed just this command.
+    /// The user or the reviewer approved this command.
     pub approved: bool,
-    /// It runs unasked because it is known to change nothing, and must be kept from it.
+    /// It needs no approval because it is known to be read-only, and is launched so that it stays so.
     pub known_safe: bool,
-    /// The rule to propose should the sandbox get in its way.
+    /// The rule that the approval of a retry without the sandbox proposes.
     amendment: Option<Vec<String>>,
-    /// What the model should know about what was decided.
+    /// Messages for the model about the decision.
     pub notes: Vec<ResponseItem>,
 }
 
 impl CommandPermit {
-    /// Whether there is more to be had without the sandbox.
+    /// Whether the sandbox restricts file access, so that a retry without it may succeed.
     pub fn confines_files(&self) -> bool {
         self.sandbox.as_ref().is_some_and(Sandbox::confines_files)
     }
 }
 
-/// A command that wants to run.
+/// A command that is to be decided about.
 pub(crate) struct Candidate<'a> {
     pub item_id: &'a str,
     pub argv: &'a [String],
@@ -107,7 +107,8 @@ pub(crate) struct Candidate<'a> {
     pub tool: &'static str,
 }
 
-/// What is wrong with the options of a call, before anything is shown. `verb`: the words of the tool.
+/// Checks the options of a call before its item is published. The error is the output of the call; `verb` is part of
+/// it.
 pub(crate) fn check_options(cx: &ActionCx, options: &CommandOptions, verb: &str) -> Result<(), String> {
     let turn = &cx.turn;
     let wants_more = options.sandbox_permissions == SandboxPermissions::WithAdditionalPermissions
@@ -140,7 +141,7 @@ pub(crate) fn check_options(cx: &ActionCx, options: &CommandOptions, verb: &str)
     Ok(())
 }
 
-/// Decides about a command, asking if need be. Its item has been shown as started.
+/// Decides about a command, with an approval if one is needed. Its item has been published as started.
 pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<CommandPermit, Denial> {
     let turn = &cx.turn;
     let options = candidate.options;
@@ -165,7 +166,7 @@ pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Co
         Grants::of(extra.file_system.as_ref(), extra.network.as_ref()).apply(sandbox);
     }
     let decision = match decision {
-        // What the command does with the permissions is another matter than the command.
+        // That the command is allowed does not grant it additional permissions.
         Decision::Allow { unsandboxed: false, amendment, .. } if extra.is_some() && confined.is_some() => {
             if let Some(refusal) = refuse_escalation(&turn.settings.approval_policy, "cannot") {
                 return Err(Denial::Declined(refusal));
@@ -192,9 +193,8 @@ pub(crate) async fn clear(cx: &ActionCx, candidate: &Candidate<'_>) -> Result<Co
     }
 }
 
-/// Calls back with what is known of programs, for a command that runs in a folder. What sandboxed commands of the
-/// thread may have written does not end with what the present sandbox lets them write: another turn may have had
-/// another one.
+/// Calls `then` with the [`Trust`] in programs, for a command with this working directory. Its writable paths are not
+/// only those of the current sandbox, because an earlier turn of the thread may have had another one.
 fn with_trust<T>(cx: &ActionCx, cwd: &Path, sandbox: Option<&Sandbox>, then: impl FnOnce(Trust<'_>) -> T) -> T {
     let turn = &cx.turn;
     let policy = &turn.profile.config.config.shell_environment_policy;
@@ -219,7 +219,7 @@ fn with_trust<T>(cx: &ActionCx, cwd: &Path, sandbox: Option<&Sandbox>, then: imp
     })
 }
 
-/// Decides whether a command that the sandbox stopped runs again without it.
+/// Decides whether a command that the sandbox seems to have stopped is retried without it.
 pub(crate) async fn retry(
     cx: &ActionCx,
     candidate: &Candidate<'_>,
@@ -244,7 +244,7 @@ pub(crate) async fn retry(
     Ok(Some(CommandPermit { sandbox: None, approved: true, known_safe: false, amendment: None, notes }))
 }
 
-/// What makes a later call the same as one that was allowed for the session.
+/// The key under which an approval for the session is kept: later commands with the same key need none.
 fn session_key(candidate: &Candidate<'_>, extra: &Option<AdditionalPermissionProfile>, trust: &Trust) -> String {
     let key = (
         approval_key(candidate.argv, trust),
@@ -316,7 +316,8 @@ async fn ask(
     }
 }
 
-/// Makes a rule of what the user allowed, for now and later.
+/// Adds a rule that allows commands with this prefix, for the thread and in the rules file. Returns the note for the
+/// model.
 async fn amend(cx: &ActionCx, words: Vec<String>) -> ResponseItem {
     let shown = serde_json::to_string(&words).unwrap_or_default().replace("\",\"", "\", \"");
     let file = cx.services.home.join("rules").join("default.rules");

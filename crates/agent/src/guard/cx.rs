@@ -1,4 +1,4 @@
-//! What a decision about an action depends on.
+//! The context of a decision about an action.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::Guard;
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
 
-/// The turn that an action belongs to, and what its thread has been allowed.
+/// The turn of an action, and the guard of its thread.
 #[derive(Clone)]
 pub(crate) struct ActionCx {
     pub turn: Arc<TurnCx>,

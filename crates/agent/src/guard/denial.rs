@@ -1,6 +1,6 @@
 //! The refusal of an action.
 
-/// Why an action does not go ahead.
+/// Why an action is not taken.
 #[derive(Debug)]
 pub(crate) enum Denial {
     /// With the reason for clients and the model.
@@ -12,5 +12,5 @@ pub(crate) enum Denial {
 /// The reason when a user declines a command.
 pub(crate) const DECLINED: &str = "exec command rejected by user";
 
-/// The reason of a request to run a failed command again.
+/// The reason of an approval request for a retry without the sandbox.
 pub(super) const RETRY: &str = "command failed; retry without sandbox?";

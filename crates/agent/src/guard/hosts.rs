@@ -1,5 +1,5 @@
-//! What a thread knows of hosts that its lists do not mention: what was allowed or denied for the rest of it, and
-//! the questions that are open. Everybody who waits for the same host waits for the same answer.
+//! Decisions about hosts that no list of a thread mentions: those for the rest of the thread, and the open approvals.
+//! Requests for the same host share one approval.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -18,43 +18,46 @@ use super::reviewer::judge;
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
 
+/// The decisions of a thread about hosts.
 #[derive(Default)]
-pub(crate) struct Hosts(Mutex<State>);
+pub(crate) struct Hosts(Mutex<HostDecisions>);
 
 #[derive(Default)]
-struct State {
-    /// Allowed as they were asked about.
+struct HostDecisions {
+    /// Allowed for the session, with their protocol and port.
     allowed: HashSet<Key>,
-    /// Allowed or denied whatever the protocol.
+    /// Allowed (true) or denied by an amendment, for every protocol and port.
     rules: HashMap<Host, bool>,
+    /// The open approvals, with the channels of their decisions.
     open: HashMap<Key, Arc<watch::Sender<Option<HostDecision>>>>,
 }
 
-/// What is asked about at once.
+/// The subject of one approval.
 type Key = (Protocol, Host, u16);
 
 fn key(request: &Request) -> Key {
     (request.protocol, request.host.clone(), request.port)
 }
 
-/// What came of a question.
+/// The outcome of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HostDecision {
     Yes,
     No,
-    /// There was no decision, or it was the reviewer that denied it.
+    /// No decision, or a denial by the reviewer.
     Nothing,
 }
 
 impl Hosts {
-    /// What has been decided about a request before.
+    /// An earlier decision about a request.
     pub fn known(&self, request: &Request) -> Option<bool> {
         let state = self.lock();
         let rule = state.rules.get(&request.host).copied();
         rule.or_else(|| state.allowed.contains(&key(request)).then_some(true))
     }
 
-    /// Requests an approval, or joins one that is open for the same host. It is withdrawn when the last caller has gone.
+    /// Requests an approval, or waits for the open one of the same protocol, host and port. The approval is withdrawn
+    /// when the last caller is dropped.
     pub async fn ask(self: Arc<Self>, turn: &Arc<TurnCx>, services: &Arc<Services>, request: &Request) -> HostDecision {
         let mut answer = {
             let mut state = self.lock();
@@ -76,7 +79,7 @@ impl Hosts {
         }
     }
 
-    /// Gets an answer and hands it to all who wait.
+    /// Obtains a decision and sends it to all callers of [`Hosts::ask`].
     async fn settle(
         self: Arc<Self>,
         turn: Arc<TurnCx>,
@@ -136,7 +139,7 @@ impl Hosts {
         }
     }
 
-    /// Makes a rule of what the user said, for now and later.
+    /// Adds the user's rule about a host, for the thread and in the rules file.
     async fn amend(&self, services: &Services, request: &Request, amendment: &NetworkPolicyAmendment) -> HostDecision {
         let allow = amendment.action == NetworkPolicyRuleAction::Allow;
         let said = if allow { HostDecision::Yes } else { HostDecision::No };
@@ -160,17 +163,17 @@ impl Hosts {
         said
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, HostDecisions> {
         self.0.lock()
     }
 }
 
-/// Questions about hosts belong to no item; this stands where its id would.
+/// The `item_id` of an approval of a host, which belongs to no item.
 fn item_id(request: &Request) -> String {
     format!("network#{}#{}#{}", request.protocol.name(), request.host, request.port)
 }
 
-/// What a reviewer is told.
+/// The action as the reviewer is sent it.
 fn action(request: &Request) -> serde_json::Value {
     let (protocol, host, port) = (request.protocol.name(), request.host.as_str(), request.port);
     serde_json::json!({

@@ -1,5 +1,5 @@
-//! Decides whether and how an action of a tool may be taken: by rules, approval policy and sandbox, by an approval or by
-//! the reviewer. Keeps what was allowed for the rest of the thread.
+//! Decides whether and how an action of a tool may be taken: by rules, approval policy and sandbox, by an approval or
+//! by the reviewer. Keeps what was allowed for the rest of the thread.
 
 mod command;
 mod cx;
@@ -27,28 +27,28 @@ use crate::grants::Grants;
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
 
-/// What a thread has been allowed so far.
+/// The rules, approvals and grants of a thread.
 #[derive(Default)]
 pub(crate) struct Guard {
-    /// Read when the first command is about to run.
+    /// Loaded before the first command.
     rules: Mutex<Option<Arc<Rules>>>,
-    /// Commands and files that need no more asking.
+    /// The keys of commands and files that were approved for the session.
     approved: Mutex<HashSet<String>>,
-    /// What was granted for the rest of the thread.
+    /// The permissions that were granted for the rest of the thread.
     grants: Mutex<Grants>,
-    /// What was decided about hosts.
+    /// The decisions about hosts.
     pub hosts: Arc<Hosts>,
-    /// What the paths of policies named when they were first used, by this thread or another agent of its tree.
+    /// What the roots of sandboxes resolved to when an agent of the tree first used them.
     roots: Arc<Roots>,
 }
 
 impl Guard {
-    /// `roots` is shared by agents that start each other: they work in the same folders.
+    /// `roots` is shared by the agents of a tree.
     pub fn new(roots: Arc<Roots>) -> Self {
         Self { roots, ..Self::default() }
     }
 
-    /// The rules in force. A folder of rules that cannot be read is an error: nothing may run then.
+    /// The rules in force. Fails when a folder of rules cannot be read; then no command may run.
     pub fn rules(&self, folders: &[PathBuf]) -> Result<Arc<Rules>, String> {
         let mut rules = self.rules.lock();
         if let Some(rules) = &*rules {
@@ -60,7 +60,7 @@ impl Guard {
         Ok(loaded)
     }
 
-    /// From now on commands that begin with these words run without asking.
+    /// Adds a rule that allows commands that begin with these words.
     pub fn allow(&self, words: &[String]) {
         let mut rules = self.rules.lock();
         let mut more = rules.as_deref().cloned().unwrap_or_default();
@@ -85,7 +85,7 @@ impl Guard {
     }
 }
 
-/// Returns the sandbox of a turn with everything that was granted; `None` when there is nothing to enforce.
+/// Returns the sandbox of a turn with all grants; `None` when nothing has to be enforced.
 pub(crate) fn sandbox(turn: &TurnCx, guard: &Guard, services: &Services) -> Option<Sandbox> {
     let surroundings = Surroundings {
         cwd: Path::new(&turn.settings.cwd),

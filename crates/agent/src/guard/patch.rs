@@ -1,4 +1,4 @@
-//! Whether a patch may be applied.
+//! Decides whether a patch may be applied.
 
 use std::path::PathBuf;
 
@@ -9,23 +9,23 @@ use loomd_protocol::{ApprovalsReviewer, AskForApproval, FileChangeApprovalDecisi
 use super::denial::RETRY;
 use super::{ActionCx, Denial, reviewer, sandbox};
 
-/// What has to happen before a patch is applied.
+/// The decision about a patch.
 pub(crate) enum PatchPermit {
-    /// Nothing.
+    /// It may be applied.
     Free,
-    /// An approval is requested, once the patch has been shown.
+    /// It needs an approval, which is requested after its item was published.
     Ask,
-    /// It is not to be applied.
+    /// It must not be applied, for this reason.
     Refused(String),
 }
 
-/// The approval policy allows no approval to be requested.
+/// The reason when the approval policy allows no request.
 const OUTSIDE: &str = "patch rejected: writing outside of the project; rejected by user approval settings";
 
 /// The reason when a user declines a patch.
 const DECLINED: &str = "patch rejected by user";
 
-/// What the policy says about a patch.
+/// Decides about a patch by sandbox and approval policy.
 pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchPermit {
     let turn = &cx.turn;
     let policy = &turn.settings.approval_policy;
@@ -36,7 +36,7 @@ pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchPermit {
     let inside = match sandbox(turn, &cx.guard, &cx.services) {
         None => true,
         Some(sandbox) => {
-            // What gets changed is the target, with links refused on the way to it.
+            // `Plan::apply` changes the resolved target, and follows no links on the way to it.
             plan.touched().all(|touched| sandbox.can_write(touched.path) && sandbox.can_write_resolved(touched.target))
         }
     };
@@ -49,7 +49,7 @@ pub(crate) fn clear_patch(cx: &ActionCx, plan: &Plan) -> PatchPermit {
     }
 }
 
-/// Requests the approval of a patch that has been shown.
+/// Requests the approval of a patch whose item has been published.
 pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &Plan) -> Result<(), Denial> {
     let turn = &cx.turn;
     let files: Vec<PathBuf> = plan.touched().map(|touched| touched.path.to_path_buf()).collect();
@@ -85,7 +85,7 @@ pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &
 
 /// Why the approval is requested, where the changes alone do not show it.
 fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
-    // Under this policy a patch that the sandbox would stop counts as one that it has stopped.
+    // Under `on-failure`, a patch that the sandbox would stop is handled like a command that it stopped.
     if *policy == AskForApproval::OnFailure {
         return Some(RETRY.into());
     }
@@ -98,6 +98,6 @@ fn reason(policy: &AskForApproval, plan: &Plan) -> Option<String> {
 /// What an approval for the session covers: the path, as long as it resolves to the same file. [`Plan::apply`]
 /// changes nothing once the path resolves to another one.
 fn key(touched: TouchedPath<'_>) -> String {
-    // Quoted, so that no path can pass for two.
+    // Quoted, so that the key is unambiguous.
     format!("file {:?} at {:?}", touched.path, touched.target)
 }

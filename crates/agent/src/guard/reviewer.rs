@@ -1,4 +1,4 @@
-//! A model that decides in place of the user. When it cannot, the answer is no.
+//! The reviewer: a model that decides in place of the user. When it fails or times out, the action is denied.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +21,16 @@ use crate::prompts;
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
 
-/// The model that is asked when it is known.
+/// The reviewer's model, if the catalogue has it; else the thread's.
 const MODEL: &str = "gpt-5.4";
 
-/// How long it may think.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// The timeout of a review.
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// From here on an action does not go ahead.
+/// The lowest risk score at which an action is denied.
 const TOO_RISKY: u8 = 80;
 
-/// What the model that wanted to act is told.
+/// The reason of a denial, for the model.
 const DENIED: &str = "This action was rejected due to unacceptable risk. A reviewer that decides in place of the user \
     did not allow it. Do not try to reach the same thing in another way; find a safer one, or tell the user what is \
     needed and why.";
@@ -42,7 +42,7 @@ struct Verdict {
     rationale: String,
 }
 
-/// Has an action judged; it may go ahead when this is `Ok`.
+/// Has the reviewer decide about an action. `Ok` allows it.
 pub(crate) async fn judge(turn: &TurnCx, services: &Services, item_id: &str, action: JsonValue) -> Result<(), Denial> {
     let review_id = Uuid::new_v4().to_string();
     let started_at_ms = Timestamp::now().as_millisecond();
@@ -61,7 +61,7 @@ pub(crate) async fn judge(turn: &TurnCx, services: &Services, item_id: &str, act
     let verdict = tokio::select! {
         biased;
         () = turn.cancel.cancelled() => None,
-        asked = timeout(PATIENCE, ask(turn, services, &action)) => Some(match asked {
+        asked = timeout(REVIEW_TIMEOUT, ask(turn, services, &action)) => Some(match asked {
             Ok(Ok(verdict)) => verdict,
             Ok(Err(problem)) => failed(format!("Automatic approval review failed: {problem}")),
             Err(_) => failed("Automatic approval review timed out while evaluating the requested approval.".into()),
@@ -141,7 +141,7 @@ async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<V
     parse(&text).ok_or_else(|| "the answer could not be understood".into())
 }
 
-/// The object, wherever it stands in the answer.
+/// The JSON object in the reviewer's answer.
 fn parse(text: &str) -> Option<Verdict> {
     let whole = serde_json::from_str(text).ok();
     whole.or_else(|| serde_json::from_str(&text[text.find('{')?..=text.rfind('}')?]).ok())
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_found_in_prose_and_nowhere_else() {
+    fn a_verdict_is_parsed_from_the_json_object_in_the_text() {
         let object = r#"{"risk_level":"low","risk_score":3,"rationale":"r","evidence":[]}"#;
         for text in [object.to_owned(), format!("Well: {object} So.")] {
             assert_eq!(parse(&text).map(|verdict| verdict.risk_score), Some(3), "{text}");

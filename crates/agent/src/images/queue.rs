@@ -30,7 +30,7 @@ mod tests {
 
     use super::*;
 
-    /// The tests of this process share the queue, so all that is said about it is said here.
+    /// One test for the whole queue, because all tests of the process share it.
     #[tokio::test]
     async fn images_are_decoded_one_after_the_other_and_a_dropped_one_leaves_the_queue() {
         let (finish, finished) = mpsc::channel::<()>();

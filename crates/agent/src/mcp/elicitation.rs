@@ -9,6 +9,7 @@ use loomd_protocol::{
 };
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use crate::approval::ApprovalParams;
 use crate::event_log::EventLog;
@@ -27,14 +28,15 @@ impl Caller for TurnCaller {
         &self.turn.thread_id
     }
 
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
-        Box::pin(async {
+    fn elicit(&self, elicitation: Elicitation, withdrawn: CancellationToken) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(async move {
             let turn = &self.turn;
             if !asks(&turn.settings.approval_policy) {
                 return ElicitationAnswer::decline();
             }
             let params = params(turn.thread_id.clone(), Some(turn.turn_id.clone()), elicitation);
-            turn.request(params).await.map_or_else(ElicitationAnswer::cancel, answer)
+            let decided = turn.request_unless(params, withdrawn.cancelled()).await;
+            decided.map_or_else(ElicitationAnswer::cancel, answer)
         })
     }
 
@@ -68,15 +70,19 @@ impl Caller for ThreadCaller {
         &self.thread_id
     }
 
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
-        Box::pin(async {
+    fn elicit(&self, elicitation: Elicitation, withdrawn: CancellationToken) -> BoxFuture<'_, ElicitationAnswer> {
+        Box::pin(async move {
             if !asks(&self.policy.lock()) {
                 return ElicitationAnswer::decline();
             }
             let params = params(self.thread_id.clone(), self.view.running_turn(), elicitation);
             self.view.change(&self.events, |status| status.approvals += 1).await;
             let mut open = self.events.request(params.into_request()).await;
-            let decided = open.decision().await.and_then(McpServerElicitationRequestParams::decision);
+            let decided = tokio::select! {
+                biased;
+                decided = open.decision() => decided.and_then(McpServerElicitationRequestParams::decision),
+                () = withdrawn.cancelled() => None,
+            };
             open.resolve().await;
             self.view.change(&self.events, |status| status.approvals = status.approvals.saturating_sub(1)).await;
             decided.map_or_else(ElicitationAnswer::cancel, answer)

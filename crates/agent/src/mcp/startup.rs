@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use loomd_apps::ToolsCache;
 use loomd_mcp::{Listing, Server, StartError};
-use loomd_protocol::{McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
+use loomd_protocol::{JsonValue, McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -12,11 +12,13 @@ use super::thread_server::Startup;
 use crate::event_log::EventLog;
 
 /// Starts a server in a task of its own and publishes how that goes. The task ends when the handle is dropped; a start
-/// that other threads wait for goes on. With a cache, its tools are there until the server has started.
+/// that other threads wait for goes on. With a cache, its tools are there until the server has started. A server that wants
+/// to know it is told `sandbox_state`.
 pub(super) fn start(
     server: Arc<Server>,
     events: Arc<EventLog>,
     cache: Option<ToolsCache>,
+    sandbox_state: JsonValue,
 ) -> (watch::Receiver<Startup>, AbortOnDropHandle<()>) {
     let (state, startup) = watch::channel(Startup::Starting);
     let work = async move {
@@ -37,6 +39,9 @@ pub(super) fn start(
             Ok(listing) => {
                 if let Some(cache) = cache {
                     keep(cache, listing);
+                }
+                if let Err(error) = server.send_sandbox_state(&sandbox_state).await {
+                    tracing::warn!(server = name, %error, "an MCP server did not take the sandbox state");
                 }
                 // Before it is published: a turn that follows the notification finds the tools.
                 state.send_replace(Startup::Ready);
@@ -74,8 +79,7 @@ async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, e
 
 /// The text about required servers that did not start.
 pub(super) fn required_failed(failures: &[(String, StartError)]) -> String {
-    let failures: Vec<_> =
-        failures.iter().map(|(name, error)| format!("{name}: MCP startup failed: {error}")).collect();
+    let failures: Vec<_> = failures.iter().map(|(name, error)| format!("{name}: {error}")).collect();
     format!(
         "error creating thread: Fatal error: Failed to initialize session: required MCP servers failed to initialize: {}",
         failures.join("; ")

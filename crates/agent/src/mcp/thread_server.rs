@@ -31,12 +31,12 @@ pub(crate) struct ThreadServer {
 }
 
 impl ThreadServer {
-    /// The tools, once they are known.
+    /// The tools, once they are known. A server that failed for this thread may have been started by another since.
     pub fn listing(&self) -> Option<Arc<Listing>> {
         match &*self.startup.borrow() {
-            Startup::Ready => self.server.listing(),
+            Startup::Starting => None,
             Startup::Cached(listing) => Some(Arc::clone(listing)),
-            Startup::Starting | Startup::Failed => None,
+            Startup::Ready | Startup::Failed => self.server.listing(),
         }
     }
 

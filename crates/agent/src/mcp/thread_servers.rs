@@ -14,6 +14,7 @@ use super::startup::{required_failed, start};
 use super::thread_server::ThreadServer;
 use crate::event_log::EventLog;
 use crate::refusal::Refusal;
+use crate::settings::{Settings, sandbox_state};
 use crate::view::View;
 
 /// The servers of a thread, of which there may be none. Connections that no other thread uses are closed when this is
@@ -61,15 +62,17 @@ impl ThreadServers {
 
     /// Makes these the servers of the thread and starts them, without waiting. Those that are unchanged and have not
     /// failed keep their connection.
-    pub fn set(&self, set: &ServerSet) {
+    pub fn set(&self, set: &ServerSet, settings: &Settings) {
         let Some(services) = &self.services else { return };
+        let sandbox_state = sandbox_state(settings);
         let before = self.servers.lock().clone();
         let mut servers = BTreeMap::new();
         for (name, entry) in set.iter().filter(|(_, entry)| entry.config.enabled) {
             let kept = before.get(name).filter(|known| known.entry == *entry && !known.has_failed());
             let server = kept.map_or_else(|| services.servers.get(&entry.reached), |known| Arc::clone(&known.server));
             let attached = server.attach(Arc::clone(&self.caller) as Arc<dyn Caller>);
-            let (startup, starting) = start(Arc::clone(&server), Arc::clone(&self.events), services.tools_cache(entry));
+            let (events, cache) = (Arc::clone(&self.events), services.tools_cache(entry));
+            let (startup, starting) = start(Arc::clone(&server), events, cache, sandbox_state.clone());
             let known = ThreadServer {
                 name: name.to_owned(),
                 entry: entry.clone(),

@@ -1,4 +1,4 @@
-//! Who a command's proxy asks about hosts that no list mentions.
+//! Decides about the hosts of a command that no list mentions, with approvals.
 
 use std::sync::Arc;
 
@@ -12,21 +12,22 @@ use crate::services::Services;
 use crate::turn_cx::TurnCx;
 
 pub(super) struct ApprovalDecider {
-    // Not all that tools work with: the command may outlive its thread's interest, and must not keep it alive.
+    // Not the whole `ActionCx`: a background command must not keep the guard of an unloaded thread alive.
     turn: Arc<TurnCx>,
     services: Arc<Services>,
     hosts: Arc<Hosts>,
-    /// Whether anybody may be asked at all.
+    /// Whether approvals may be requested.
     asks: bool,
-    /// How many requests of the command wait for an answer.
+    /// The number of requests of the command that wait for a decision.
     asking: watch::Sender<usize>,
-    state: Mutex<State>,
+    state: Mutex<LastRefusal>,
 }
 
+/// The last refusal of the proxy.
 #[derive(Default)]
-struct State {
+struct LastRefusal {
     refusal: Option<String>,
-    /// The user has just said no; what the proxy reports next is that.
+    /// The user declined the host that the proxy reports next as blocked.
     declined: bool,
 }
 
@@ -42,7 +43,7 @@ impl ApprovalDecider {
     }
 
     async fn ask(&self, request: &Request) -> Result<(), BlockReason> {
-        let _counted = Counted::new(&self.asking);
+        let _waiting = WaitingRequest::new(&self.asking);
         match Arc::clone(&self.hosts).ask(&self.turn, &self.services, request).await {
             HostDecision::Yes => Ok(()),
             HostDecision::No => {
@@ -75,7 +76,7 @@ impl Decider for ApprovalDecider {
     }
 }
 
-/// What the model is told.
+/// The reason of a blocked request, for the model.
 fn words(request: &Request, why: BlockReason) -> String {
     let why = match why {
         BlockReason::Denied => "domain is explicitly denied by policy and cannot be approved from this prompt.",
@@ -87,17 +88,17 @@ fn words(request: &Request, why: BlockReason) -> String {
     format!("Network access to \"{}\" was blocked: {why}", request.host)
 }
 
-/// Counts as long as it lives.
-struct Counted<'a>(&'a watch::Sender<usize>);
+/// Counts a request that waits for a decision until it is dropped.
+struct WaitingRequest<'a>(&'a watch::Sender<usize>);
 
-impl<'a> Counted<'a> {
+impl<'a> WaitingRequest<'a> {
     fn new(count: &'a watch::Sender<usize>) -> Self {
         count.send_modify(|count| *count += 1);
         Self(count)
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for WaitingRequest<'_> {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);
     }

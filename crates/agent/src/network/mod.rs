@@ -1,5 +1,5 @@
-//! Approvals of hosts: the proxy of a command on a managed network asks about hosts that no list mentions. A proxy runs
-//! for one command, from its start to its end.
+//! Approvals of hosts: the proxy of a command on a managed network requests one for a host that no list mentions. A
+//! proxy serves one command, from its start to its end.
 
 mod decider;
 

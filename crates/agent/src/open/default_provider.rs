@@ -21,7 +21,7 @@ pub(crate) struct DefaultProvider(Mutex<Option<(Stamp, String)>>);
 /// Device, inode, length and time of change of a file; `None` for one that is not there.
 type FileStamp = Option<(u64, u64, u64, i64, i64)>;
 
-/// Which state of the configuration something was read from.
+/// The state of the configuration files that a value was read from.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     files: Vec<FileStamp>,
@@ -39,7 +39,7 @@ impl DefaultProvider {
     }
 
     fn known_or(&self, files: &[PathBuf], managed: String, read: impl FnOnce() -> String) -> String {
-        // Before the files are read: a change meanwhile is noticed the next time.
+        // Taken before the files are read, so that a change meanwhile is detected by the next call.
         let (files, settled) = stamps(files);
         let stamp = Stamp { files, managed };
         let mut known = self.0.lock();

@@ -1,4 +1,4 @@
-//! Whether the tools that a client brings can be offered to a model.
+//! Validates the dynamic tools of a client.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! Whether this machine can confine commands as policies ask. It is looked at when the first command or thread needs
-//! it, beside other work: a command that cannot be confined is refused by itself; this only notifies clients why.
+//! Whether this machine can enforce sandbox policies. Checked in the background when the first command or thread needs
+//! it. It only notifies clients: a command that cannot be confined is refused where it is launched.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,7 +30,7 @@ impl Enforcement {
         self.warning.lock().clone()
     }
 
-    /// Whether every policy can be enforced, as far as is known yet.
+    /// Whether the check is done and every policy can be enforced.
     pub fn is_complete(&self) -> bool {
         self.report.get().is_some_and(Report::is_complete)
     }

@@ -8,19 +8,19 @@ use loomd_model::{Catalogue, CatalogueError, Credentials, Provider, Scenario};
 use loomd_protocol::AbsolutePathBuf;
 use parking_lot::Mutex;
 
-use crate::replay::Replayed;
+use crate::replay::ReplaySession;
 
 /// Providers that are kept; the cache is cleared beyond this. Configurations name a handful.
 const MAX_PROVIDERS: usize = 64;
 
-/// An agent that runs one stored thread again and changes nothing.
+/// The options of an agent that replays one stored thread.
 pub struct Replay {
-    /// Where it writes instead of the home directory.
+    /// The directory that takes the place of the home directory.
     pub home: PathBuf,
-    pub replayed: Arc<Replayed>,
-    /// What any model answers.
+    pub replayed: Arc<ReplaySession>,
+    /// The answers of every model.
     pub scenario: Arc<Scenario>,
-    /// How often a stream that broke is requested again; `None`: as configured.
+    /// The retries of a broken stream; `None`: as configured.
     pub retries: Option<u64>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Models {
     bundled: OnceLock<Arc<Catalogue>>,
     /// The credentials of the user's account.
     account: Option<Arc<dyn Credentials>>,
-    /// Plays all providers in a replay, with the retries of its streams.
+    /// In a replay, the answers of all providers, with the retries of streams.
     scenario: Option<(Arc<Scenario>, Option<u64>)>,
 }
 

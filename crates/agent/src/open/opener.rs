@@ -1,4 +1,4 @@
-//! What threads are opened with.
+//! The services that threads are opened with.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::extensions::Extensions;
 use crate::refusal::Refusal;
 use crate::services::Services;
 
-/// What threads are opened with, shared by all of them.
+/// Configuration sources, models and services, shared by all threads.
 pub(crate) struct Opener {
     pub sources: Arc<ConfigSources>,
     pub services: Arc<Services>,

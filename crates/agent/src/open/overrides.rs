@@ -5,7 +5,7 @@ use loomd_protocol::{
     ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
-/// How the client that opens a thread presents itself.
+/// The identity of the client that opens a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClientIdentity {
     pub name: String,

@@ -20,13 +20,13 @@ use crate::confinement::{CommandPolicy, check_network};
 use crate::extensions::ThreadExtensions;
 use crate::mcp::allowed_servers;
 use crate::refusal::Refusal;
-use crate::settings::{Basis, Profile, Resolve, Resolved, Settings};
+use crate::settings::{Basis, Profile, Resolve, ResolvedSettings, Settings};
 use crate::working_directory::absolute;
 
 /// The model of a thread when neither the client nor the configuration names one.
 const DEFAULT_MODEL: &str = "gpt-5.3-codex";
 
-/// Whether a stored thread's last model and effort count.
+/// Whether the model and effort of a stored thread's last turn are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restore {
     Model,
@@ -34,7 +34,7 @@ pub(crate) enum Restore {
 }
 
 impl Opener {
-    /// Returns what works out the settings once the stored thread, if there is one, has been found.
+    /// Returns the function that resolves the settings once the stored thread, if there is one, has been found.
     pub fn resolver(
         self: &Arc<Self>,
         overrides: ThreadOverrides,
@@ -45,8 +45,12 @@ impl Opener {
         Box::new(move |basis: Option<Basis<'_>>| resolve(&opener, overrides, restore, &client, basis))
     }
 
-    /// Returns the settings of a thread that has no past.
-    pub fn resolve_new(&self, overrides: ThreadOverrides, client: &ClientIdentity) -> Result<Resolved, Refusal> {
+    /// Returns the settings of a thread without history.
+    pub fn resolve_new(
+        &self,
+        overrides: ThreadOverrides,
+        client: &ClientIdentity,
+    ) -> Result<ResolvedSettings, Refusal> {
         resolve(self, overrides, Restore::Nothing, client, None)
     }
 }
@@ -57,7 +61,7 @@ fn resolve(
     restore: Restore,
     client: &ClientIdentity,
     basis: Option<Basis<'_>>,
-) -> Result<Resolved, Refusal> {
+) -> Result<ResolvedSettings, Refusal> {
     let cwd = overrides.cwd.as_deref().or(basis.map(|basis| basis.thread.meta.cwd.as_str()));
     let cwd = absolute(cwd.unwrap_or_default())?;
     let names_a_model = overrides.model.is_some()
@@ -66,7 +70,7 @@ fn resolve(
         || overrides.config.contains_key("model_reasoning_effort");
     let mut thread_config = overrides.config;
     if let Some(sandbox) = &overrides.sandbox {
-        // So that it counts more than a permission profile.
+        // Set as configuration, because it takes precedence over a permission profile there.
         thread_config.insert("sandbox_mode".into(), serde_json::json!(mode_of(sandbox)));
     }
     if let Some(provider) = overrides.model_provider {
@@ -112,7 +116,7 @@ fn resolve(
     }
     check_network(confined.permissions.as_deref(), requirements)
         .map_err(|problem| Refusal::invalid(format!("failed to load configuration: {problem}")))?;
-    Ok(Resolved {
+    Ok(ResolvedSettings {
         settings: Settings {
             model: overrides
                 .model
@@ -211,7 +215,7 @@ fn effort(stored: Option<ReasoningEffort>, config: &ConfigToml) -> Option<Reason
     stored.or_else(|| config.model_reasoning_effort.clone())
 }
 
-/// The configuration folders that count: of the system, the user and the project.
+/// The configuration folders in effect: of the system, the user and the project.
 fn config_folders(loaded: &LoadedConfig) -> Vec<PathBuf> {
     loaded.stack.layers().iter().filter_map(Layer::config_folder).map(Path::to_owned).collect()
 }

@@ -3,8 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
 
-/// Shown as the text of `<environment_context>`. Values stand as they are: the model should see the same
-/// path that it has to type.
+/// Displayed as the `<environment_context>` element. Values are not escaped, so that paths can be used as they are.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     pub cwd: PathBuf,

@@ -1,22 +1,22 @@
-//! The permissions section: what commands may touch, when the user is asked, and how the model asks. It
-//! only describes; the rules themselves are enforced elsewhere.
+//! The permissions section: what commands may access, when an approval is requested, and how the model requests one. It
+//! only describes; `guard` and `confinement` enforce.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
 
 use loomd_protocol::{AbsolutePathBuf, AskForApproval, NetworkAccess, ReadOnlyAccess, SandboxPolicy};
 
-/// Shown as the text of `<permissions instructions>`.
+/// Displayed as the `<permissions instructions>` element.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Permissions<'a> {
     pub sandbox: &'a SandboxPolicy,
     pub approval: &'a AskForApproval,
     pub cwd: &'a Path,
-    /// Whether a command can ask for single permissions (feature `exec_permission_approvals`).
+    /// Whether a command can request additional permissions (feature `exec_permission_approvals`).
     pub additional_permissions: bool,
     /// Whether there is a tool `request_permissions`.
     pub request_permissions: bool,
-    /// What a permission profile closes.
+    /// The paths that a permission profile denies.
     pub closed: &'a [AbsolutePathBuf],
     /// Whether commands reach the network only through a proxy.
     pub proxied: bool,
@@ -233,7 +233,7 @@ mod tests {
         permissions.to_string()
     }
 
-    /// What the section says about the sandbox.
+    /// Checks the text about the sandbox.
     fn check_sandbox(policy: &str, expected: &str) {
         let policy = serde_json::from_str(policy).unwrap();
         let text = text(&policy, &AskForApproval::Never);
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn only_on_request_in_a_sandbox_tells_how_to_ask() {
+    fn only_the_policy_on_request_with_a_sandbox_explains_escalation() {
         let granular = AskForApproval::Granular {
             sandbox_approval: true,
             rules: false,
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn optional_ways_to_ask_are_told_where_they_exist() {
+    fn additional_permissions_are_explained_where_they_are_enabled() {
         let sandbox = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
         let plain = Permissions {
             sandbox: &sandbox,
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_profile_adds_is_told() {
+    fn denied_paths_and_the_proxy_are_described() {
         let sandbox = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: true };
         let closed = [AbsolutePathBuf::new("/w/secret").unwrap()];
         let permissions = Permissions {

@@ -1,15 +1,14 @@
-//! Reviews: what the reviewer is asked, what clients show for it, and how the conversation learns of the
-//! result.
+//! Texts of reviews: the reviewer's instructions and prompt, the hint for clients, and the message with the result.
 
 use loomd_protocol::ReviewTarget;
 
-/// The `instructions` of the hidden session that reviews.
+/// The `instructions` of the reviewer.
 pub const REVIEW_INSTRUCTIONS: &str = super::trimmed(include_str!("../../prompts/review.md"));
 
-/// As many characters of a commit's id as people read.
+/// The characters of an abbreviated commit id.
 const SHORT_SHA: usize = 7;
 
-/// One line for people: what is under review.
+/// One line for clients about the target of a review.
 pub fn review_hint(target: &ReviewTarget) -> String {
     match target {
         ReviewTarget::UncommittedChanges => "current changes".into(),
@@ -25,8 +24,7 @@ pub fn review_hint(target: &ReviewTarget) -> String {
     }
 }
 
-/// The user message of the reviewing session. `merge_base` belongs to a base branch, and is not known when
-/// git could not tell.
+/// The user message for the reviewer. `merge_base` is that of a base branch; `None` when git found none.
 pub fn review_prompt(target: &ReviewTarget, merge_base: Option<&str>) -> String {
     match (target, merge_base) {
         (ReviewTarget::UncommittedChanges, _) => {
@@ -39,7 +37,7 @@ pub fn review_prompt(target: &ReviewTarget, merge_base: Option<&str>) -> String 
              change. Report your findings by priority."
         ),
         (ReviewTarget::BaseBranch { branch }, None) => format!(
-            "Review what this branch adds to '{branch}'. LoadReason find the commit where the two parted, with `git merge-base` \
+            "Review what this branch adds to '{branch}'. First find the commit where the two parted, with `git merge-base` \
              of HEAD and that branch, or the remote branch that it follows; then diff against it. Report your findings by \
              priority."
         ),
@@ -56,12 +54,12 @@ pub fn review_prompt(target: &ReviewTarget, merge_base: Option<&str>) -> String 
 /// How a review ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewOutcome<'a> {
-    /// The text that clients were shown.
+    /// With the text of the result.
     Finished(&'a str),
     Interrupted,
 }
 
-/// The user message that brings a review's result into the conversation.
+/// The user message with the result of a review, for the conversation of the thread.
 pub fn review_report(outcome: ReviewOutcome<'_>) -> String {
     let (context, results) = match outcome {
         ReviewOutcome::Finished(results) => (
@@ -107,13 +105,13 @@ mod tests {
     }
 
     #[test]
-    fn custom_instructions_are_passed_on_as_they_are() {
+    fn custom_instructions_are_the_prompt() {
         let target = ReviewTarget::Custom { instructions: " look at x\n".into() };
         assert_eq!((review_hint(&target), review_prompt(&target, None)), ("look at x".into(), "look at x".into()));
     }
 
     #[test]
-    fn the_rubric_asks_for_every_field_that_is_read() {
+    fn the_review_instructions_name_every_field_that_is_parsed() {
         let json = &REVIEW_INSTRUCTIONS[REVIEW_INSTRUCTIONS.find("\n{\n").unwrap()..];
         let json = &json[..json.rfind("\n}\n").unwrap() + 3];
         let shape: serde_json::Value = serde_json::from_str(json).unwrap();
@@ -128,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_says_whether_there_is_a_result() {
+    fn the_report_distinguishes_finished_and_interrupted_reviews() {
         let report = review_report(ReviewOutcome::Finished("All good."));
         assert!(report.starts_with("<user_action>\n  <context>"), "{report}");
         assert!(

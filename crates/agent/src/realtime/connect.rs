@@ -5,20 +5,20 @@ use std::sync::Arc;
 use hyper::HeaderMap;
 use hyper::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use loomd_config::config_toml::{RealtimeKind, RealtimeVersion};
+use loomd_exec::Environment;
 use loomd_model::{Bearer, BearerKind};
 use loomd_protocol::{RealtimeConversationVersion, Secret};
 use loomd_realtime::{Connection, Endpoint, Kind, SessionSettings, Version};
 use loomd_store::{Reader, Store, ThreadId};
 
 use super::startup_context::StartupContext;
-use crate::services::Services;
 use crate::settings::Profile;
 
 /// What a session is opened from.
 pub(crate) struct ConnectCx {
     pub thread: ThreadId,
     pub profile: Arc<Profile>,
-    pub services: Arc<Services>,
+    pub environment: Environment,
     pub store: Arc<dyn Store>,
     /// The records of the thread; `None` when it has none.
     pub reader: Option<Arc<dyn Reader>>,
@@ -70,7 +70,7 @@ impl ConnectCx {
             Ok(_) => {}
             Err(error) => return Err(error.to_string()),
         }
-        let key = self.services.environment.get("OPENAI_API_KEY").filter(|key| !key.trim().is_empty());
+        let key = self.environment.get("OPENAI_API_KEY").filter(|key| !key.trim().is_empty());
         match key.filter(|_| provider.id() == "openai") {
             Some(key) => Ok(Secret::from(key.to_owned())),
             None => Err("realtime conversation requires API key auth".into()),
@@ -103,7 +103,7 @@ impl ConnectCx {
             Some(context) => Some(context.clone()).filter(|context| !context.is_empty()),
             None => {
                 let (reader, store) = (self.reader.as_deref(), &*self.store);
-                let home = self.services.environment.get("HOME");
+                let home = self.environment.get("HOME");
                 StartupContext { thread: self.thread, reader, store, cwd: &self.cwd, home }.text().await
             }
         };

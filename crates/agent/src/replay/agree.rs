@@ -1,4 +1,5 @@
-//! A rollout has the output of a tool twice: as an item of the conversation and as an event. The two have to agree.
+//! Checks the two copies of a tool's output in a rollout, as an item of the conversation and as an event, against each
+//! other.
 
 use loomd_protocol::{DynamicToolCallOutputContentItem, FunctionCallOutputBody, FunctionCallOutputContentItem};
 use loomd_store::rollout::{EndStatus, Event};
@@ -8,10 +9,10 @@ use super::steps::CallOutcome;
 /// Marks a truncated text.
 const CUT: &str = "truncated…";
 
-/// Outputs of calls that did not come to their end.
+/// The starts of outputs of calls that had not ended.
 const UNFINISHED: [&str; 2] = ["aborted", "Process running with session ID"];
 
-/// The output of the conversation and that of an event, when the first does not contain the second.
+/// Returns the output in the conversation and that of an event if the first does not contain the second.
 pub(super) fn disagreement(outcome: &CallOutcome) -> Option<(String, String)> {
     let told = text(outcome.output.as_ref()?);
     if told.contains(CUT) || UNFINISHED.iter().any(|mark| told.contains(mark)) {

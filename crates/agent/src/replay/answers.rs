@@ -1,5 +1,5 @@
-//! One answer of the model, from what a rollout holds of it to the lines of a scenario. What was shown and is
-//! no item of the conversation was cut off in the middle: the stream broke, and the answer was asked for again.
+//! One answer of the model: from its records in a rollout to the lines of a scenario. A message or reasoning that was
+//! published and is not an item of the conversation is one whose stream broke; the model call was then retried.
 
 use loomd_protocol::{ContentItem, JsonValue, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
 use loomd_store::rollout::{AgentMessage, TokenUsage};
@@ -7,20 +7,21 @@ use serde_json::json;
 
 use crate::visible::text as visible_text;
 
-/// What a rollout holds of an answer.
+/// A record of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AnswerPart {
     Item(ResponseItem),
-    /// What was shown of a message.
+    /// A published message.
     Message(AgentMessage),
-    /// What was shown of reasoning, with its id.
+    /// A published summary of reasoning, with the item's id.
     Summary(Option<String>, String),
+    /// A published text of reasoning, with the item's id.
     Reasoning(Option<String>, String),
-    /// The id of the next item that the provider ran itself.
+    /// The id of the next tool call that the provider ran itself.
     HostedId(String),
-    /// Another model answered.
+    /// The model that answered in place of the requested one.
     Model(String),
-    Took(TokenUsage),
+    Usage(TokenUsage),
 }
 
 #[derive(Default)]
@@ -41,15 +42,15 @@ impl Answer {
         matches!(self.pieces.last(), Some((_, AnswerPart::Item(ResponseItem::ImageGenerationCall { .. }))))
     }
 
-    /// The last count, if it is what came last, with its line.
+    /// Removes the token usage if it is the last part. Returns it with its line number.
     pub fn pop_usage(&mut self) -> Option<(usize, TokenUsage)> {
-        match self.pieces.pop_if(|(_, piece)| matches!(piece, AnswerPart::Took(_)))? {
-            (at, AnswerPart::Took(usage)) => Some((at, usage)),
+        match self.pieces.pop_if(|(_, piece)| matches!(piece, AnswerPart::Usage(_)))? {
+            (at, AnswerPart::Usage(usage)) => Some((at, usage)),
             _ => None,
         }
     }
 
-    /// As the rehearsal plays it. `fails`: with this failure in the end.
+    /// The lines of the scenario. `fails`: the kind of error that the answer ends with.
     pub fn scenario(&self, fails: Option<&str>) -> String {
         let mut out = ScenarioLines::default();
         out.begin();
@@ -68,7 +69,7 @@ impl Answer {
                 }
                 AnswerPart::HostedId(id) => hosted = Some(id.clone()),
                 AnswerPart::Model(model) => out.line(json!({ "type": "loomd.model", "model": model })),
-                AnswerPart::Took(usage) => took = Some(*usage),
+                AnswerPart::Usage(usage) => took = Some(*usage),
                 AnswerPart::Message(_) | AnswerPart::Summary(..) | AnswerPart::Reasoning(..) => {
                     if !self.is_whole(piece) {
                         out.broken(piece);
@@ -84,13 +85,13 @@ impl Answer {
         out.text
     }
 
-    /// Whether what was shown is part of an item.
+    /// Whether a published part belongs to an item of the conversation.
     fn is_whole(&self, shown: &AnswerPart) -> bool {
         self.pieces.iter().any(|(_, piece)| matches!(piece, AnswerPart::Item(item) if shows(item, shown)))
     }
 }
 
-/// The id under which an item was shown. What is claimed once is not claimed again.
+/// The id under which an item was published. Removes the part that has it, so that no two items get the same id.
 fn claim(shown: &mut Vec<&AnswerPart>, item: &ResponseItem) -> Option<String> {
     let at = shown.iter().position(|piece| shows(item, piece))?;
     match shown.remove(at) {
@@ -100,7 +101,7 @@ fn claim(shown: &mut Vec<&AnswerPart>, item: &ResponseItem) -> Option<String> {
     }
 }
 
-/// Whether this is how the item was shown.
+/// Whether `shown` is the published form of the item.
 fn shows(item: &ResponseItem, shown: &AnswerPart) -> bool {
     match (item, shown) {
         (ResponseItem::Message { content, .. }, AnswerPart::Message(message)) => {
@@ -111,7 +112,7 @@ fn shows(item: &ResponseItem, shown: &AnswerPart) -> bool {
                     ContentItem::InputImage { .. } => None,
                 })
                 .collect();
-            // A plan is told apart only in plan mode.
+            // A plan is separated from the text only in plan mode.
             text == message.message
                 || [false, true].into_iter().any(|plans| visible_text(&text, plans) == message.message)
         }
@@ -127,7 +128,7 @@ fn shows(item: &ResponseItem, shown: &AnswerPart) -> bool {
     }
 }
 
-/// A message of the model.
+/// An assistant message.
 pub(super) fn said(text: &str) -> ResponseItem {
     let content = vec![ContentItem::OutputText { text: text.into() }];
     ResponseItem::Message { role: "assistant".into(), content, end_turn: None, phase: None, id: None }
@@ -149,12 +150,13 @@ fn completed(took: Option<TokenUsage>) -> JsonValue {
 #[derive(Default)]
 struct ScenarioLines {
     text: String,
-    /// Something was begun and will not end.
-    open: Option<Open>,
+    /// The item that was started when the stream broke.
+    open: Option<UnfinishedItem>,
 }
 
-/// A message, which comes last, or reasoning that is growing.
-enum Open {
+/// An item that was started and never completed: a message, after which nothing follows, or reasoning, with the number
+/// of its texts so far.
+enum UnfinishedItem {
     Message,
     Reasoning { id: Option<String>, summaries: i64, contents: i64 },
 }
@@ -176,22 +178,25 @@ impl ScenarioLines {
         self.line(json!({ "type": "response.output_item.done", "item": item }));
     }
 
-    /// What was shown before the stream broke. An answer is broken off once, with its last message at the latest.
+    /// Adds a part that was published before the stream broke. A stream breaks at the latest after its first unfinished
+    /// message.
     fn broken(&mut self, piece: &AnswerPart) {
         match piece {
             AnswerPart::Message(AgentMessage { message, phase, item_id, .. }) => {
-                if matches!(self.open, Some(Open::Message)) {
+                if matches!(self.open, Some(UnfinishedItem::Message)) {
                     self.mend();
                 }
                 let item =
                     json!({ "type": "message", "role": "assistant", "content": [], "phase": phase, "id": item_id });
                 self.line(json!({ "type": "response.output_item.added", "item": item }));
                 self.line(json!({ "type": "response.output_text.delta", "item_id": item_id, "delta": message }));
-                self.open = Some(Open::Message);
+                self.open = Some(UnfinishedItem::Message);
             }
             AnswerPart::Summary(id, text) | AnswerPart::Reasoning(id, text) => {
                 let (mut summaries, mut contents) = match self.open.take() {
-                    Some(Open::Reasoning { id: open, summaries, contents }) if open == *id => (summaries, contents),
+                    Some(UnfinishedItem::Reasoning { id: open, summaries, contents }) if open == *id => {
+                        (summaries, contents)
+                    }
                     other => {
                         self.open = other;
                         self.mend();
@@ -208,13 +213,13 @@ impl ScenarioLines {
                 };
                 self.line(json!({ "type": kind, "item_id": id, name: *index, "delta": text }));
                 *index += 1;
-                self.open = Some(Open::Reasoning { id: id.clone(), summaries, contents });
+                self.open = Some(UnfinishedItem::Reasoning { id: id.clone(), summaries, contents });
             }
             _ => {}
         }
     }
 
-    /// The stream broke, and the answer was asked for again.
+    /// If an item is unfinished, ends the answer with a broken stream and begins the retry.
     fn mend(&mut self) {
         if self.open.take().is_some() {
             self.line(json!({ "type": "loomd.error", "kind": "disconnected", "retry_after_ms": 0 }));

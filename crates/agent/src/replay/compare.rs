@@ -1,5 +1,5 @@
-//! Finding the first place where a replayed thread is not what was recorded. Ids and times are left aside, and
-//! so is where tools stand among what is said: they run beside it.
+//! Finds the first difference between a recorded and a replayed thread. Not compared are ids, times, and the order of
+//! tool calls relative to messages: tools run while the answer streams.
 
 use loomd_model::InputItem;
 use loomd_protocol::{JsonValue, ResponseItem, ThreadItem, Turn};
@@ -7,21 +7,21 @@ use loomd_store::ThreadId;
 use loomd_store::rollout::{Line, whole_lines};
 use serde::Serialize;
 
-use crate::conversation::Rebuilt;
+use crate::conversation::ConversationBuilder;
 use crate::markers;
 use crate::turns::{Turns, interrupt_open};
 
-/// How much of each side is shown, in characters, and how much of that stands before the difference.
+/// The characters of each side in a report, and how many of them precede the difference.
 const EXCERPT: usize = 240;
 const BEFORE: usize = 60;
 
-/// Where a replay parts from what was recorded.
+/// The first difference between a replay and its recording.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// From 1, in the order of the file.
+    /// The number of the turn in the rollout, from 1.
     pub turn: usize,
     pub place: String,
-    /// From a little before the first difference on.
+    /// An excerpt that begins shortly before the first difference.
     pub recorded: String,
     pub replayed: String,
 }
@@ -44,29 +44,29 @@ impl Difference {
     }
 }
 
-/// What is not compared.
+/// How a replay is compared with its recording.
 #[derive(Clone, Debug)]
-pub struct Aside {
-    /// What the model is told of where it is and what it may do.
-    pub situation: bool,
-    /// A folder of the replay, and the one whose place it takes.
+pub struct CompareOptions {
+    /// Leaves out context messages: environment, permissions and other sections.
+    pub skip_context: bool,
+    /// The home of the replay, and the original home that is compared in its place.
     pub home: (String, String),
 }
 
-/// The first difference between two rollouts: the turns that clients see, then what the model would be told
-/// next. `numbers` gives the number of a recorded turn.
+/// Returns the first difference between two rollouts: of the turns that clients see, then of the model's input for the
+/// next call. `numbers` returns the number of a recorded turn by its id.
 pub fn compare(
     thread: ThreadId,
     recorded: &[u8],
     replayed: &[u8],
-    aside: &Aside,
+    options: &CompareOptions,
     numbers: impl Fn(&str) -> Option<usize>,
 ) -> Option<Difference> {
     let (before, past) = read(thread, recorded);
     let (after, now) = read(thread, replayed);
     let number = |at: usize| before.get(at).and_then(|turn| numbers(&turn.id)).unwrap_or(at + 1);
     for (at, (before, after)) in before.iter().zip(&after).enumerate() {
-        if let Some((place, recorded, replayed)) = aside.turns(before, after) {
+        if let Some((place, recorded, replayed)) = options.turns(before, after) {
             return Some(Difference::new(number(at), &place, &recorded, &replayed));
         }
     }
@@ -75,13 +75,13 @@ pub fn compare(
         let count = |turns: &[Turn]| format!("{} turns", turns.len());
         return Some(Difference::new(number(at), "the turns", &count(&before), &count(&after)));
     }
-    let (place, recorded, replayed) = aside.inputs(&past, &now)?;
+    let (place, recorded, replayed) = options.inputs(&past, &now)?;
     let last = number(before.len().saturating_sub(1));
     Some(Difference::new(last, &format!("the conversation, {place}"), &recorded, &replayed))
 }
 
 fn read(thread: ThreadId, rollout: &[u8]) -> (Vec<Turn>, Vec<InputItem>) {
-    let (mut turns, mut conversation) = (Turns::new(thread), Rebuilt::default());
+    let (mut turns, mut conversation) = (Turns::new(thread), ConversationBuilder::default());
     for (_, line) in whole_lines(rollout) {
         turns.push_bytes(line);
         if let Some(line) = Line::parse(line) {
@@ -93,13 +93,13 @@ fn read(thread: ThreadId, rollout: &[u8]) -> (Vec<Turn>, Vec<InputItem>) {
     (turns, conversation.input(true))
 }
 
-impl Aside {
-    /// As if it had been replayed in the same place.
+impl CompareOptions {
+    /// Replaces the home of the replay by the original one.
     fn moved(&self, text: &str) -> String {
         text.replace(&self.home.0, &self.home.1)
     }
 
-    /// What differs in two turns: where, and both sides.
+    /// The first difference between two turns: its place, and both sides.
     fn turns(&self, before: &Turn, after: &Turn) -> Option<(String, String, String)> {
         let (said, done) = apart(&before.items, str::to_owned);
         let (said_now, done_now) = apart(&after.items, |text| self.moved(text));
@@ -128,9 +128,9 @@ impl Aside {
         (end(before) != end(after)).then(|| ("the end".into(), end(before), end(after)))
     }
 
-    /// What differs in what a model is told: where, and both sides.
+    /// The first difference between two inputs of the model: its place, and both sides.
     pub(super) fn inputs(&self, before: &[InputItem], after: &[InputItem]) -> Option<(String, String, String)> {
-        let counts = |item: &&InputItem| !self.situation || !is_situation(item);
+        let counts = |item: &&InputItem| !self.skip_context || !is_context_message(item);
         let before: Vec<&str> = before.iter().filter(counts).map(InputItem::json).collect();
         let after: Vec<&str> = after.iter().filter(counts).map(InputItem::json).collect();
         let same = |at: usize| match (before.get(at), after.get(at)) {
@@ -147,11 +147,12 @@ fn text(item: Option<&(usize, JsonValue)>) -> String {
     item.map_or_else(|| "nothing".into(), |(_, item)| item.to_string())
 }
 
-type Placed = Vec<(usize, JsonValue)>;
+/// Items with their indices.
+type NumberedItems = Vec<(usize, JsonValue)>;
 
-/// What is said, in order, and what tools did, each with its place. Only calls keep their ids, which are the
-/// model's.
-fn apart(items: &[ThreadItem], tidy: impl Fn(&str) -> String) -> (Placed, Placed) {
+/// Separates tool calls from other items, each with its index. Only tool calls keep their ids, which come from the
+/// model.
+fn apart(items: &[ThreadItem], tidy: impl Fn(&str) -> String) -> (NumberedItems, NumberedItems) {
     let json = items.iter().map(|item| {
         let text = serde_json::to_string(item).unwrap_or_default();
         let mut json: JsonValue = serde_json::from_str(&tidy(&text)).unwrap_or_default();
@@ -180,8 +181,8 @@ fn is_call(item: &ThreadItem) -> bool {
     )
 }
 
-/// What the model is told of where it is and what it may do.
-fn is_situation(item: &InputItem) -> bool {
+/// Whether an item is a message that the agent wrote about the environment, permissions and the like.
+fn is_context_message(item: &InputItem) -> bool {
     match item.decode() {
         Some(ResponseItem::Message { role, .. }) if role == "developer" => true,
         Some(ResponseItem::Message { role, content, .. }) => role == "user" && markers::is_context(&content),
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_sides_are_shown_from_a_little_before_the_difference() {
+    fn both_sides_are_excerpts_that_begin_shortly_before_the_difference() {
         let long = "x".repeat(300);
         let difference = Difference::new(1, "here", &format!("{long}é!{long}"), &format!("{long}ä?"));
         let before = "x".repeat(BEFORE);

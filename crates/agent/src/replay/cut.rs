@@ -1,5 +1,5 @@
-//! One turn of a rollout, cut into the model's answers and what came between them. An answer ends where the
-//! outputs of its calls follow, or the user speaks, or the turn ends.
+//! Cuts one turn of a rollout into the model's answers and the input between them. An answer ends before the outputs of
+//! its calls, before user input, and at the end of the turn.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,7 +16,7 @@ use crate::prompts;
 use crate::tool_call::Call;
 use crate::turns::user_message;
 
-/// What a turn was for.
+/// The kind of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Work {
     Answer(Vec<UserInput>),
@@ -27,13 +27,13 @@ pub enum Work {
 pub(super) struct CutTurn {
     pub work: Work,
     pub context: Option<TurnContext>,
-    pub asks: Vec<(CallPurpose, usize)>,
+    pub model_calls: Vec<(CallPurpose, usize)>,
     pub gaps: Vec<BetweenCalls>,
     pub outcomes: HashMap<String, CallOutcome>,
     pub scenario: String,
 }
 
-/// Cuts a turn; fails with the reason when it cannot be replayed.
+/// Cuts a turn. The error is the reason why it cannot be replayed.
 pub(super) fn cut(lines: &RolloutLines, span: Range<usize>, ends: &CallEnds) -> Result<CutTurn, &'static str> {
     let records: Vec<(usize, Record)> = span.filter_map(|at| Some((at, lines.record(at)?))).collect();
     let mut cutter = Cutter::new(ends);
@@ -48,17 +48,17 @@ struct Cutter<'a> {
     ends: &'a CallEnds,
     input: Option<Vec<UserInput>>,
     context: Option<TurnContext>,
-    asks: Vec<(CallPurpose, usize)>,
+    model_calls: Vec<(CallPurpose, usize)>,
     gaps: Vec<BetweenCalls>,
     outcomes: HashMap<String, CallOutcome>,
     scenario: String,
-    /// The answer that is coming in, and what came before it.
+    /// The answer that is being read: its first line, its parts, and the input before it.
     answer: Option<(usize, Answer, BetweenCalls)>,
-    /// What has come since the last answer.
+    /// The input since the last answer.
     gap: BetweenCalls,
     /// The call whose output came last.
     last_output: Option<String>,
-    /// The model has to be asked before the turn can end, and is told all up to this line.
+    /// Another model call must follow before the turn can end. Its input is everything before this line.
     waits: Option<usize>,
     stop: Option<Stop>,
     compacted: bool,
@@ -71,7 +71,7 @@ impl<'a> Cutter<'a> {
             ends,
             input: None,
             context: None,
-            asks: Vec::new(),
+            model_calls: Vec::new(),
             gaps: Vec::new(),
             outcomes: HashMap::new(),
             scenario: String::new(),
@@ -125,7 +125,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// A message in the user's or the developer's name. Those that the agent itself writes are written again.
+    /// A message with the role of the user or developer. Those that the replay writes again are skipped.
     fn message(&mut self, at: usize, item: &ResponseItem, developer: bool, next: Option<&Record>) {
         if matches!(next, Some(Record::EventMsg(Event::UserMessage(_)))) {
             return;
@@ -174,7 +174,7 @@ impl<'a> Cutter<'a> {
             Event::TokenCount(count) => {
                 let usage = count.info.map(|info| info.last_token_usage);
                 if let Some(usage) = usage.filter(|usage| usage.input_tokens > 0 || usage.output_tokens > 0) {
-                    self.piece(at, AnswerPart::Took(usage));
+                    self.piece(at, AnswerPart::Usage(usage));
                 }
             }
             Event::EnteredReviewMode(_) => self.not_replayable = Some("a review, whose answers are not recorded"),
@@ -196,7 +196,7 @@ impl<'a> Cutter<'a> {
         }
     }
 
-    /// Something of an answer.
+    /// Adds a part to the current answer, or begins one.
     fn piece(&mut self, at: usize, piece: AnswerPart) {
         let (_, answer, _) = self.answer.get_or_insert_with(|| (at, Answer::default(), std::mem::take(&mut self.gap)));
         answer.push(at, piece);
@@ -206,13 +206,13 @@ impl<'a> Cutter<'a> {
 
     fn end_answer(&mut self) {
         if let Some((start, answer, before)) = self.answer.take() {
-            self.asks.push((CallPurpose::Answer, start));
+            self.model_calls.push((CallPurpose::Answer, start));
             self.gaps.push(before);
             self.scenario += &answer.scenario(None);
         }
     }
 
-    /// The conversation was summarised; what that took was counted right before.
+    /// Adds a compaction. Its token usage is the record before it.
     fn summary(&mut self, at: usize, compacted: &Compacted) {
         self.compacted = true;
         let mut took = None;
@@ -223,7 +223,7 @@ impl<'a> Cutter<'a> {
             (start, took) = (counted, Some(usage));
         }
         match self.answer.take_if(|(_, answer, _)| answer.is_empty()) {
-            // It was no answer of its own.
+            // The usage was all there was of this answer, so it was the compaction's.
             Some((_, _, before)) => {
                 let after = std::mem::replace(&mut self.gap, before);
                 self.gap.inputs.extend(after.inputs);
@@ -231,7 +231,7 @@ impl<'a> Cutter<'a> {
             }
             None => self.end_answer(),
         }
-        self.asks.push((CallPurpose::Summary, start));
+        self.model_calls.push((CallPurpose::Summary, start));
         self.scenario += &summary(compacted, took);
         self.waits = self.input.is_some().then_some(at + 1);
     }
@@ -243,30 +243,30 @@ impl<'a> Cutter<'a> {
         let work = match self.input.take() {
             Some(input) => Work::Answer(input),
             None if self.compacted => Work::Compact,
-            None => return Err("nobody asked the model anything"),
+            None => return Err("it has no user input"),
         };
         if work == Work::Compact && self.stop.is_some() {
-            return Err("a summary that came to nothing");
+            return Err("a compaction that did not complete");
         }
-        // A window that is full has consequences, so it has to be full again.
+        // A full context window is replayed as the provider's error, because it changes the token usage.
         let full = matches!(&self.stop, Some(Stop::Fail(error))
             if error.codex_error_info == Some(CodexErrorInfo::ContextWindowExceeded));
         if let Some(start) = self.waits.filter(|_| work != Work::Compact) {
             self.answer = Some((start, Answer::default(), std::mem::take(&mut self.gap)));
         }
         if let Some((start, answer, before)) = self.answer.take() {
-            self.asks.push((CallPurpose::Answer, start));
+            self.model_calls.push((CallPurpose::Answer, start));
             self.gaps.push(before);
             self.scenario += &answer.scenario(full.then_some("context_window_exceeded"));
         }
         self.gap.stop = self.stop.take();
         self.gaps.push(self.gap);
-        let Self { context, asks, gaps, outcomes, scenario, .. } = self;
-        Ok(CutTurn { work, context, asks, gaps, outcomes, scenario })
+        let Self { context, model_calls, gaps, outcomes, scenario, .. } = self;
+        Ok(CutTurn { work, context, model_calls, gaps, outcomes, scenario })
     }
 }
 
-/// The answer with which a conversation was summarised: a text, or items of the provider.
+/// The scenario of a compaction's answer: the text of the summary, or the provider's items.
 fn summary(compacted: &Compacted, took: Option<TokenUsage>) -> String {
     let history = compacted.replacement_history.as_deref().unwrap_or_default();
     let mut answer = Answer::default();
@@ -276,7 +276,7 @@ fn summary(compacted: &Compacted, took: Option<TokenUsage>) -> String {
         answer.push(0, AnswerPart::Item(super::answers::said(&compacted.message)));
     }
     if let Some(usage) = took {
-        answer.push(0, AnswerPart::Took(usage));
+        answer.push(0, AnswerPart::Usage(usage));
     }
     answer.scenario(None)
 }

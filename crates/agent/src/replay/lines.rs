@@ -36,12 +36,12 @@ impl RolloutLines {
     }
 }
 
-/// The events about ends of tool calls.
+/// The events that record ends of tool calls.
 #[derive(Default)]
 pub(super) struct CallEnds {
-    /// By the id of the call.
+    /// The events by the id of the call.
     pub events: HashMap<String, Vec<Event>>,
-    /// The call that each line is about.
+    /// The ids of the calls by line.
     pub calls: HashMap<usize, String>,
     /// The ids of all calls of the model.
     pub made: HashSet<String>,

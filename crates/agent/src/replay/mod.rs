@@ -1,22 +1,22 @@
-//! Running a stored thread again, with what the model answered and what tools gave back taken from its rollout.
-//! Nothing is done a second time: no command, no file, no call of a provider. What is worked out anew is all
-//! that the agent itself adds: what the model is told at each call, and the turns that clients see.
+//! Replays: running a stored thread again with the model's answers and the tools' outputs of its rollout. No command
+//! runs, no file is changed and no provider is called. What is computed again, and compared with the recording, is the
+//! input of each model call and the turns that clients see.
 //!
-//! [`Script`] is a rollout, cut into turns and answers; [`Replayed`] stands between a running turn and the
-//! world, and notices where the two part; [`compare`] looks at what is left of both in the end. Who runs the
-//! turns is a client like any other.
+//! [`Script`] is a rollout, cut into turns and answers. [`ReplaySession`] gives a running turn the recorded outcomes in
+//! place of tools and clients, and records the first difference. [`compare`] compares the two rollouts at the end. The
+//! turns are started by an ordinary client.
 
 mod agree;
 mod answers;
 mod compare;
 mod cut;
 mod lines;
-mod replayed;
 mod script;
+mod session;
 mod steps;
 
-pub use compare::{Aside, Difference, compare};
+pub use compare::{CompareOptions, Difference, compare};
 pub use cut::Work;
-pub use replayed::Replayed;
-pub use script::{Part, Script, ScriptError, Turn};
+pub use script::{Script, ScriptError, Segment, Turn};
+pub use session::ReplaySession;
 pub(crate) use steps::{BetweenCalls, CallPurpose, Stop};

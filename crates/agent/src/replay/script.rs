@@ -1,5 +1,4 @@
-//! A rollout as a script: its turns, each with what is needed to run it again, and between them what can only
-//! be copied.
+//! A rollout as a script: turns that can be replayed, and lines between them that are copied.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,12 +15,12 @@ use super::cut::{self, CutTurn, Work};
 use super::lines::{CallEnds, RolloutLines, ends_of_calls};
 use super::steps::{BetweenCalls, CallOutcome, CallPurpose};
 
-/// Threads of years have some hundred megabytes. What is longer is not replayed.
+/// The longest rollout that can be replayed. Threads that are years old have a few hundred megabytes.
 const MAX_ROLLOUT: usize = 512 * 1024 * 1024;
 
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ScriptError {
-    #[error("the rollout does not say whose it is")]
+    #[error("the rollout has no `session_meta` record")]
     NoSessionMeta,
     #[error("the rollout has more than {MAX_ROLLOUT} bytes")]
     TooLong,
@@ -30,47 +29,47 @@ pub enum ScriptError {
 /// A thread that can be replayed.
 pub struct Script {
     pub meta: SessionMeta,
-    pub parts: Vec<Part>,
-    /// What the model answered, as a scenario.
+    pub segments: Vec<Segment>,
+    /// The model's answers as a scenario.
     pub scenario: String,
     pub(super) lines: Arc<RolloutLines>,
 }
 
-/// What follows each other in a thread.
-pub enum Part {
-    /// RolloutLines that are not the agent's doing, or cannot be done again.
-    Copied(Copied),
+/// A part of a thread, in order.
+pub enum Segment {
+    /// Lines outside of turns, or of a turn that cannot be replayed.
+    Copied(CopiedLines),
     Turn(Box<Turn>),
 }
 
-pub struct Copied {
+pub struct CopiedLines {
     lines: Range<usize>,
-    /// RolloutLines among them that are told elsewhere.
-    told: Vec<usize>,
-    /// The number of the turn that they are, and why it is not replayed.
+    /// Lines of the range that are not copied, because a replayed call writes them.
+    omitted: Vec<usize>,
+    /// The number of the turn that the lines are, and why it is not replayed.
     pub turn: Option<(usize, &'static str)>,
 }
 
-/// A turn that can be run again.
+/// A turn that can be replayed.
 pub struct Turn {
-    /// From 1, in the order of the file.
+    /// Its number in the rollout, from 1.
     pub number: usize,
-    /// As it was recorded.
+    /// The recorded id.
     pub id: String,
     pub work: Work,
     pub context: Option<TurnContext>,
     pub(super) now: Option<Zoned>,
-    pub(super) asks: Vec<(CallPurpose, usize)>,
+    pub(super) model_calls: Vec<(CallPurpose, usize)>,
     pub(super) gaps: Vec<BetweenCalls>,
     pub(super) outcomes: HashMap<String, CallOutcome>,
 }
 
 impl Turn {
-    /// With the settings that it had. A summary takes none.
+    /// The params that start the turn with its recorded settings; `None` for a compaction.
     pub fn params(&self, thread_id: String) -> Option<TurnStartParams> {
         let Work::Answer(input) = &self.work else { return None };
         let context = self.context.as_ref();
-        // A word that means nothing any more is left out.
+        // A value that is unknown to this release is left out.
         fn read<T: DeserializeOwned>(word: &str) -> Option<T> {
             serde_json::from_value(word.into()).ok()
         }
@@ -105,7 +104,7 @@ impl Script {
         });
         let mut script = Self {
             meta: meta.ok_or(ScriptError::NoSessionMeta)?,
-            parts: Vec::new(),
+            segments: Vec::new(),
             scenario: String::new(),
             lines: Arc::clone(&lines),
         };
@@ -130,30 +129,39 @@ impl Script {
     }
 
     fn add(&mut self, number: usize, id: String, cut: CutTurn) {
-        let CutTurn { work, context, asks, gaps, outcomes, scenario } = cut;
+        let CutTurn { work, context, model_calls, gaps, outcomes, scenario } = cut;
         self.scenario += &scenario;
         let now = context.as_ref().and_then(day);
-        self.parts.push(Part::Turn(Box::new(Turn { number, id, work, context, now, asks, gaps, outcomes })));
+        self.segments.push(Segment::Turn(Box::new(Turn {
+            number,
+            id,
+            work,
+            context,
+            now,
+            model_calls,
+            gaps,
+            outcomes,
+        })));
     }
 
     fn copy(&mut self, lines: Range<usize>, turn: Option<(usize, &'static str)>, ends: &CallEnds) {
-        // Commands in the background end between turns; that is told where they were called.
-        let is_told = |at: &usize| turn.is_none() && ends.calls.get(at).is_some_and(|call| self.makes(call));
-        let told: Vec<usize> = lines.clone().filter(is_told).collect();
-        if lines.len() > told.len() {
-            self.parts.push(Part::Copied(Copied { lines, told, turn }));
+        // A background command may end between turns; its end is replayed with the call that started it.
+        let is_omitted = |at: &usize| turn.is_none() && ends.calls.get(at).is_some_and(|call| self.makes(call));
+        let omitted: Vec<usize> = lines.clone().filter(is_omitted).collect();
+        if lines.len() > omitted.len() {
+            self.segments.push(Segment::Copied(CopiedLines { lines, omitted, turn }));
         }
     }
 
-    /// Whether a call is made in the replay.
+    /// Whether a replayed turn makes the call.
     fn makes(&self, call: &str) -> bool {
-        self.parts.iter().any(|part| matches!(part, Part::Turn(turn) if turn.outcomes.contains_key(call)))
+        self.segments.iter().any(|segment| matches!(segment, Segment::Turn(turn) if turn.outcomes.contains_key(call)))
     }
 
-    /// The text of lines that are copied, each with its line break.
-    pub fn text(&self, copied: &Copied) -> Vec<u8> {
+    /// The copied lines, each with its line break.
+    pub fn text(&self, copied: &CopiedLines) -> Vec<u8> {
         let mut text = Vec::new();
-        for at in copied.lines.clone().filter(|at| !copied.told.contains(at)) {
+        for at in copied.lines.clone().filter(|at| !copied.omitted.contains(at)) {
             text.extend_from_slice(self.lines.bytes(at));
             text.push(b'\n');
         }
@@ -172,7 +180,7 @@ struct Span {
     ended: bool,
 }
 
-/// The next turn from a line on.
+/// The first turn at or after a line.
 fn next_turn(lines: &RolloutLines, from: usize, count: usize) -> Option<Span> {
     let mut open: Option<(String, usize)> = None;
     for at in from..count {
@@ -203,7 +211,7 @@ fn next_turn(lines: &RolloutLines, from: usize, count: usize) -> Option<Span> {
     open.map(|(id, start)| Span { id, lines: start..count, ended: false })
 }
 
-/// The day on which a turn ran.
+/// The recorded date of a turn.
 fn day(context: &TurnContext) -> Option<Zoned> {
     let date: Date = context.current_date.as_deref()?.parse().ok()?;
     let zone = TimeZone::get(context.timezone.as_deref().unwrap_or("Etc/UTC")).ok()?;
@@ -228,7 +236,7 @@ mod tests {
         line("session_meta", meta)
     }
 
-    /// Any record that matters.
+    /// The line of a record, by number.
     fn record(sort: usize) -> String {
         let text = |role: &str, text: &str| {
             let kind = if role == "assistant" { "output_text" } else { "input_text" };
@@ -263,24 +271,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_rollout_can_be_cut_and_nothing_of_it_is_lost(sorts in prop::collection::vec(0usize..14, 0..40)) {
+        fn every_rollout_can_be_cut_into_numbered_turns_and_a_valid_scenario(sorts in prop::collection::vec(0usize..14, 0..40)) {
             let rollout = sorts.iter().fold(meta(), |rollout, sort| rollout + &record(*sort));
             let lines = rollout.lines().count();
             let script = Script::read(rollout.into_bytes()).expect("a script");
             let mut numbers = 0;
             let mut copied_lines = 0;
-            for part in &script.parts {
-                match part {
-                    Part::Copied(copied) => {
+            for segment in &script.segments {
+                match segment {
+                    Segment::Copied(copied) => {
                         copied_lines += copied.lines.len();
                         numbers += usize::from(copied.turn.is_some());
                     }
-                    Part::Turn(turn) => {
+                    Segment::Turn(turn) => {
                         numbers += 1;
                         prop_assert_eq!(turn.number, numbers);
-                        let answers = turn.asks.iter().filter(|(asked, _)| *asked == CallPurpose::Answer).count();
+                        let answers = turn.model_calls.iter().filter(|(asked, _)| *asked == CallPurpose::Answer).count();
                         prop_assert_eq!(turn.gaps.len(), answers + 1);
-                        prop_assert!(turn.asks.is_sorted_by_key(|(_, line)| *line));
+                        prop_assert!(turn.model_calls.is_sorted_by_key(|(_, line)| *line));
                     }
                 }
             }
@@ -290,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_has_to_say_whose_it_is() {
+    fn a_rollout_without_session_meta_is_an_error() {
         assert_eq!(Script::read(record(0).into_bytes()).err(), Some(ScriptError::NoSessionMeta));
     }
 }

@@ -1,18 +1,18 @@
-//! What a recording holds between and about the calls of the model.
+//! The recorded input between model calls, and the recorded outcomes of tool calls.
 
 use loomd_protocol::{FunctionCallOutputBody, ResponseItem, TurnError};
 use loomd_store::rollout::Event;
 
 use crate::inbox::Input;
 
-/// What a model call is for.
+/// The purpose of a model call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CallPurpose {
     Answer,
     Summary,
 }
 
-/// What came from clients between two model calls.
+/// Input and events from clients between two model calls.
 #[derive(Debug, Default)]
 pub(crate) struct BetweenCalls {
     pub inputs: Vec<Input>,

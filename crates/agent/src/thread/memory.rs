@@ -27,7 +27,7 @@ impl Memory {
 }
 
 /// The end of an item that could not be recorded yet. It is published once it has been.
-pub(crate) struct Unwritten {
+pub(crate) struct UnwrittenItem {
     pub turn_id: String,
     pub item: ThreadItem,
     pub record: Record,

@@ -1,4 +1,4 @@
-//! What can be requested of a loaded thread.
+//! The requests that a loaded thread serves.
 
 use std::sync::Arc;
 

@@ -53,7 +53,7 @@ impl Thread {
         let cx = ConnectCx {
             thread: self.id,
             profile: Arc::clone(&self.profile),
-            services: Arc::clone(&self.services),
+            environment: self.services.environment.clone(),
             store: Arc::clone(&self.store),
             reader: self.reader.clone().filter(|_| self.view.persistence() == Persistence::Stored),
             cwd: self.settings.cwd.clone(),

@@ -4,7 +4,7 @@ use loomd_protocol::{ItemCompletedNotification, ResponseItem, ServerNotification
 use loomd_store::rollout::Record;
 use loomd_store::{Durability, Position};
 
-use super::memory::{Memory, Unwritten};
+use super::memory::{Memory, UnwrittenItem};
 use super::state::Thread;
 use crate::conversation::Conversation;
 use crate::host::ItemEnded;
@@ -13,8 +13,8 @@ use crate::refusal::Refusal;
 use crate::view::Persistence;
 
 impl Thread {
-    /// Records the pending notifications of child agents. Does nothing while a turn is running: they are recorded at its
-    /// end.
+    /// Records the pending notifications of child agents. Does nothing while a turn is running: they are recorded at
+    /// its end.
     pub(super) async fn record_notifications(&mut self) {
         if self.running.is_some() {
             return;
@@ -35,7 +35,7 @@ impl Thread {
         {
             return self.show_completed(item, turn_id).await;
         }
-        self.unwritten.push(Unwritten { turn_id, item, record });
+        self.unwritten.push(UnwrittenItem { turn_id, item, record });
         self.retry_writes().await;
     }
 
@@ -90,7 +90,7 @@ impl Thread {
             if let Some(conversation) = &mut memory.conversation {
                 conversation.end = recorder.end;
             }
-            for Unwritten { turn_id, item, .. } in std::mem::take(&mut self.unwritten) {
+            for UnwrittenItem { turn_id, item, .. } in std::mem::take(&mut self.unwritten) {
                 self.show_completed(item, turn_id).await;
             }
         }

@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::memory::Memory;
 use super::op::Reply;
-use super::running_turn::{Kind, Queued, RunningTurn};
+use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
 use super::state::Thread;
 use crate::context;
 use crate::given_up::given_up;
@@ -29,7 +29,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{Ended, INTERRUPTED, ModelScope, Outcome, Progress, TurnTask, Work, shell_command};
+use crate::turn::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work, shell_command};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -76,7 +76,7 @@ impl Thread {
     /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
     fn steer_or_queue(&mut self, input: Vec<UserInput>, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
         let input = match &self.running {
-            Some(running) if running.kind == Kind::Regular && !running.is_stopping() => {
+            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() => {
                 match running.inbox.put(Input::User(input)) {
                     Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
                     Err(Input::User(input)) => input,
@@ -90,7 +90,7 @@ impl Thread {
         }
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
-        self.queued.push_back(Queued { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
+        self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
@@ -121,10 +121,12 @@ impl Thread {
         }
         match running.kind {
             _ if running.is_stopping() => return Err(none()),
-            Kind::Regular => {}
-            Kind::Review => return Err(not_steerable(NonSteerableTurnKind::Review, "cannot steer a review turn")),
-            Kind::Compact => return Err(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn")),
-            Kind::ShellCommand => return Err(none()),
+            TurnKind::Regular => {}
+            TurnKind::Review => return Err(not_steerable(NonSteerableTurnKind::Review, "cannot steer a review turn")),
+            TurnKind::Compact => {
+                return Err(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn"));
+            }
+            TurnKind::ShellCommand => return Err(none()),
         }
         running.inbox.put(Input::User(input)).map_err(|_| none())?;
         Ok(running.turn_id.clone())
@@ -163,14 +165,14 @@ impl Thread {
                 reply(Ok(turn));
                 // After other replacements, before turns that wait for the end of the running one.
                 let at = self.queued.iter().take_while(|queued| queued.replaces).count();
-                self.queued.insert(at, Queued { turn_id, work, replaces: true });
+                self.queued.insert(at, QueuedTurn { turn_id, work, replaces: true });
             }
         }
     }
 
     /// Runs a command of the user: beside a running turn, else as a turn of its own.
     pub(crate) async fn shell_command(&mut self, command: String, reply: Reply<()>) {
-        if let Some(running) = self.running.as_ref().filter(|running| running.kind == Kind::Regular)
+        if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular)
             && let Some(hold) = running.inbox.hold()
         {
             reply(Ok(()));
@@ -187,7 +189,7 @@ impl Thread {
             reply(Err(Refusal::invalid("too many turns wait for the running one")));
         } else if self.running.is_some() {
             reply(Ok(in_progress(turn_id.clone())));
-            self.queued.push_back(Queued { turn_id, work, replaces: false });
+            self.queued.push_back(QueuedTurn { turn_id, work, replaces: false });
         } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
             refuse(reply, refusal);
         }
@@ -223,7 +225,7 @@ impl Thread {
         ));
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
-        let kind = Kind::of(&work);
+        let kind = TurnKind::of(&work);
         let action =
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };
         let tools = Arc::new(ToolCx::new(action, Arc::clone(&self.tools)));
@@ -294,11 +296,11 @@ impl Thread {
     }
 
     /// Publishes how a turn ended, and starts the next one in the queue.
-    pub(crate) async fn turn_ended(&mut self, ended: Result<Ended, JoinError>) {
+    pub(crate) async fn turn_ended(&mut self, ended: Result<TurnEnd, JoinError>) {
         let Some(running) = self.running.take() else { return };
         self.tools.agent_tree.set_inbox(self.id, None);
         let outcome = match ended {
-            Ok(Ended { outcome, conversation, session, rate_limits }) => {
+            Ok(TurnEnd { outcome, conversation, session, rate_limits }) => {
                 self.memory = Some(Box::new(Memory { conversation, session, rate_limits }));
                 outcome
             }
@@ -377,7 +379,7 @@ impl Thread {
     }
 
     async fn begin_next(&mut self) {
-        while let Some(Queued { turn_id, work, .. }) = self.queued.pop_front() {
+        while let Some(QueuedTurn { turn_id, work, .. }) = self.queued.pop_front() {
             match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,
                 Err((refusal, _)) => self.publish_not_started(turn_id, Some(refusal)).await,
@@ -405,8 +407,8 @@ impl Thread {
         self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
-    /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not be
-    /// written are dropped instead.
+    /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not
+    /// be written are dropped instead.
     async fn complete_open_items(&self, turn_id: &str, broken: bool) {
         for item in self.events.open_items(turn_id) {
             if self.tools.terminals.runs(item.id()) {

@@ -9,21 +9,21 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::op::Reply;
-use crate::busy::Working;
+use crate::busy::BusyGuard;
 use crate::inbox::Inbox;
 use crate::tools::ToolCx;
-use crate::turn::{Ended, Work};
+use crate::turn::{TurnEnd, Work};
 use crate::turn_cx::TurnCx;
 
 /// A turn that waits for the running one.
-pub(crate) struct Queued {
+pub(crate) struct QueuedTurn {
     pub(super) turn_id: String,
     pub(super) work: Work,
     /// It replaces the running turn, which is interrupted for it.
     pub(super) replaces: bool,
 }
 
-impl Queued {
+impl QueuedTurn {
     pub fn into_turn_id(self) -> String {
         self.turn_id
     }
@@ -32,28 +32,28 @@ impl Queued {
 /// The turn that is running.
 pub(crate) struct RunningTurn {
     pub(super) turn_id: String,
-    pub(super) kind: Kind,
+    pub(super) kind: TurnKind,
     pub(super) cx: Arc<TurnCx>,
     pub(super) tools: Arc<ToolCx>,
     pub(super) inbox: Arc<Inbox>,
     pub(super) cancel: CancellationToken,
     /// Set before it is interrupted when another turn replaces it.
     pub(super) replaced: Arc<AtomicBool>,
-    pub(super) task: AbortOnDropHandle<Ended>,
+    pub(super) task: AbortOnDropHandle<TurnEnd>,
     /// Replies to `turn/interrupt`, called when it has stopped.
     pub(super) interrupts: Vec<Reply<()>>,
-    pub(super) _working: Working,
+    pub(super) _working: BusyGuard,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TurnKind {
     Regular,
     Review,
     Compact,
     ShellCommand,
 }
 
-impl Kind {
+impl TurnKind {
     pub(super) fn of(work: &Work) -> Self {
         match work {
             Work::Answer { .. } => Self::Regular,
@@ -79,7 +79,7 @@ impl RunningTurn {
     }
 
     /// Resolves when the running turn is over; never when none is running.
-    pub async fn ended(running: &mut Option<Self>) -> Result<Ended, JoinError> {
+    pub async fn ended(running: &mut Option<Self>) -> Result<TurnEnd, JoinError> {
         match running {
             Some(running) => (&mut running.task).await,
             None => pending().await,

@@ -8,8 +8,8 @@ use loomd_store::rollout::SessionMeta;
 use loomd_store::{Reader, Store, ThreadId};
 use tokio::sync::oneshot;
 
-use super::memory::{Memory, Unwritten};
-use super::running_turn::{Queued, RunningTurn};
+use super::memory::{Memory, UnwrittenItem};
+use super::running_turn::{QueuedTurn, RunningTurn};
 use crate::busy::Busy;
 use crate::event_log::EventLog;
 use crate::guard::Guard;
@@ -40,22 +40,22 @@ pub(crate) struct Thread {
     pub events: Arc<EventLog>,
     /// `None` while a turn is running, and after the thread was idle for a while.
     pub memory: Option<Box<Memory>>,
-    /// The model of the last turn and its instructions. They stay the same as long as the model does, for the provider's
-    /// prefix cache.
+    /// The model of the last turn and its instructions. They stay the same as long as the model does, for the
+    /// provider's prefix cache.
     pub instructions: Option<(String, Arc<str>)>,
     pub running: Option<RunningTurn>,
     /// Ends of items that could not be recorded yet.
-    pub unwritten: Vec<Unwritten>,
+    pub unwritten: Vec<UnwrittenItem>,
     /// Turns that wait for the running one.
-    pub queued: VecDeque<Queued>,
+    pub queued: VecDeque<QueuedTurn>,
     pub realtime: Option<RealtimeSession>,
-    /// What the turns know of the realtime session.
+    /// The state of the realtime session that turns use.
     pub realtime_link: Arc<RealtimeLink>,
     pub busy: Arc<Busy>,
     /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
-    /// Its skills are watched as long as it is loaded.
-    pub _watched: Option<WatchGuard<ThreadId>>,
+    /// Its skills are watched as long as this is held.
+    pub watched: Option<WatchGuard<ThreadId>>,
 }

@@ -25,16 +25,16 @@ use crate::turns::interrupt_open;
 use crate::view::Persistence;
 
 /// How long an idle thread keeps its conversation in memory. It is read again when needed.
-const REMEMBERS: Duration = Duration::from_secs(300);
+const IDLE_MEMORY_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// The pause before a failed write is retried.
-const WRITE_AGAIN: Duration = Duration::from_secs(1);
+const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// How long a turn may take to stop when its thread is unloaded.
-const STOPPING: Duration = Duration::from_secs(10);
+const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How long killed commands may take to end when their thread is unloaded.
-const ENDING: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Whether the thread stays loaded.
 #[derive(PartialEq, Eq)]
@@ -44,8 +44,8 @@ enum Next {
 }
 
 impl Thread {
-    /// Publishes that the thread is loaded, then serves requests until it is unloaded. `registration` is dropped before the
-    /// unloading is published, and also when the task panics.
+    /// Publishes that the thread is loaded, then serves requests until it is unloaded. `registration` is dropped before
+    /// the unloading is published, and also when the task panics.
     pub async fn run(
         mut self,
         first: LoadReason,
@@ -60,7 +60,7 @@ impl Thread {
             return reply(Err(refusal));
         }
         self.begin(first, reply).await;
-        self.tools.mcp.set(&self.profile.mcp_servers);
+        self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
         let mut closed = None;
         loop {
             let op = tokio::select! {
@@ -73,11 +73,11 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
-                () = tokio::time::sleep(WRITE_AGAIN), if self.can_retry_writes() => {
+                () = tokio::time::sleep(WRITE_RETRY_DELAY), if self.can_retry_writes() => {
                     self.retry_writes().await;
                     continue;
                 }
-                () = tokio::time::sleep(REMEMBERS), if self.can_forget() => {
+                () = tokio::time::sleep(IDLE_MEMORY_TIMEOUT), if self.can_forget() => {
                     self.memory = None;
                     self.events.forget_recent();
                     continue;
@@ -105,11 +105,13 @@ impl Thread {
         ops.close();
         self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
         self.host.close_children(self.id, &self.tools.agent_tree).await;
+        // Before the thread can be loaded again.
+        drop(self.watched.take());
         drop(registration);
         self.reader = None;
         self.view.change(&self.events, |status| status.loaded = false).await;
         match closed {
-            // The request that closes it publishes what became of it.
+            // The request that closed the thread publishes its new state.
             Some(done) => _ = done.send(()),
             None => {
                 let closed = ThreadClosedNotification { thread_id: self.id.to_string() };
@@ -183,7 +185,7 @@ impl Thread {
                 self.tools.terminals.sessions.terminate_all();
             }
             Op::ReloadMcpServers(load) => match load(&self.profile, &self.settings) {
-                Ok(servers) => self.tools.mcp.set(&servers),
+                Ok(servers) => self.tools.mcp.set(&servers, &self.settings),
                 Err(error) => tracing::warn!(thread = %self.id, %error, "the MCP servers could not be read again"),
             },
             Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
@@ -203,7 +205,8 @@ impl Thread {
         if left == 0 { Next::Unload } else { Next::Stay }
     }
 
-    /// Shows the thread to a client and subscribes it. The turn goes on, and publishes, while the history is read.
+    /// Sends a client the snapshot of the thread and subscribes it. The running turn goes on, and publishes, while the
+    /// history is read.
     async fn join(&mut self, subscriber: Subscriber, turns: bool, reply: Reply<Opened>) {
         let read = match self.read_turns(turns).await {
             Ok(read) => read,
@@ -211,7 +214,7 @@ impl Thread {
         };
         let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
         let (join, status) = self.events.join(subscriber, turn_id, || self.view.status()).await;
-        // What the rollout has more than when it was read is little.
+        // Reads only the records that were added since the first read.
         let shown = self.stored(read).await;
         let join = join.hold().await;
         match shown {
@@ -238,13 +241,14 @@ impl Thread {
         if let Some(running) = &self.running {
             running.cancel();
             let ended = RunningTurn::ended(&mut self.running);
-            if let Ok(ended) = tokio::time::timeout(STOPPING, ended).await {
+            if let Ok(ended) = tokio::time::timeout(STOP_TIMEOUT, ended).await {
                 self.turn_ended(ended).await;
             }
         }
     }
 
-    /// Kills the commands in the background before the thread is unloaded. Other requests that come meanwhile are dropped.
+    /// Kills the commands in the background before the thread is unloaded. Other requests that come meanwhile are
+    /// dropped.
     async fn stop_terminals(&mut self, ops: &mut mpsc::Receiver<Op>) {
         self.tools.terminals.sessions.terminate_all();
         let events = Arc::clone(&self.events);
@@ -257,7 +261,7 @@ impl Thread {
                 }
             }
         };
-        _ = tokio::time::timeout(ENDING, ended).await;
+        _ = tokio::time::timeout(KILL_TIMEOUT, ended).await;
     }
 
     /// Whether a failed write can be retried now.
@@ -352,7 +356,7 @@ impl Thread {
         let turns = self.read_turns(with_turns).await?;
         let mut thread = self.stored(turns).await?;
         if let Some(turn) = self.running_turn(&mut thread.turns) {
-            // What has just been written down may not have been published yet.
+            // An item may be recorded and not yet published as completed.
             let mut open = self.events.open_items(&turn.id);
             open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
             turn.items.extend(open);

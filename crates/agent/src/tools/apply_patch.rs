@@ -1,5 +1,5 @@
-//! `apply_patch`: the model edits files. A patch is planned before any file is changed, published as an item, and applied
-//! whole or not at all.
+//! `apply_patch`: the model edits files. A patch is planned before any file is changed, published as an item, and
+//! applied whole or not at all.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,13 +105,13 @@ pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: 
 }
 
 /// The result of a patch.
-struct Done {
+struct PatchResult {
     exit_code: i32,
     output: String,
     duration: Duration,
 }
 
-async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done, String> {
+async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<PatchResult, String> {
     let turn = &cx.action.turn;
     let (wanted, folder) = (text.to_owned(), cwd.to_owned());
     let plan = blocking(move || loomd_patch::prepare(&wanted, &folder, &Disk)).await?;
@@ -155,7 +155,7 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Done,
     if success {
         show_diff(cx, plan).await;
     }
-    Ok(Done { exit_code, output, duration: begun.elapsed() })
+    Ok(PatchResult { exit_code, output, duration: begun.elapsed() })
 }
 
 fn ended(turn: &TurnCx, call: &Call, changes: &[FileUpdateChange], status: EndStatus, output: &str) -> Event {
@@ -207,12 +207,12 @@ fn stored(changes: &[FileUpdateChange]) -> BTreeMap<String, FileChange> {
     stored.collect()
 }
 
-fn as_text(done: &Done) -> String {
+fn as_text(done: &PatchResult) -> String {
     let seconds = (done.duration.as_secs_f64() * 10.0).round() / 10.0;
     format!("Exit code: {}\nWall time: {seconds} seconds\nOutput:\n{}", done.exit_code, done.output)
 }
 
-fn as_json(done: &Done) -> String {
+fn as_json(done: &PatchResult) -> String {
     let seconds = (done.duration.as_secs_f64() * 10.0).round() / 10.0;
     json!({ "output": done.output, "metadata": { "exit_code": done.exit_code, "duration_seconds": seconds } })
         .to_string()

@@ -27,20 +27,20 @@ const SHELLS: &[&str] = &["shell", "container.exec", "local_shell", "shell_comma
 #[derive(Default)]
 pub(crate) struct Calls {
     running: Vec<RunningCall>,
-    /// Done when the last call that runs alone is.
+    /// Cancelled when the last call that runs alone has ended.
     alone: Option<CancellationToken>,
-    /// Done when those are that run at the same time, since then.
+    /// Cancelled when the calls that run in parallel since then have ended.
     beside: Vec<CancellationToken>,
 }
 
 struct RunningCall {
     call: Call,
     begun: Instant,
-    task: AbortOnDropHandle<Done>,
+    task: AbortOnDropHandle<CallEnd>,
 }
 
 /// How a call ended.
-enum Done {
+enum CallEnd {
     Answered(ToolResult),
     /// The turn was interrupted before it ended.
     Stopped,
@@ -84,7 +84,7 @@ impl Calls {
     }
 }
 
-async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: CallOrder) -> Done {
+async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: CallOrder) -> CallEnd {
     // Also when the tool panics or is aborted.
     let _done = order.done.drop_guard();
     for before in order.before {
@@ -93,7 +93,7 @@ async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: Ca
     let turn = &cx.action.turn;
     let replayed = cx.action.services.replayed.as_ref();
     if let Some(replayed) = replayed.filter(|_| !tool.as_ref().is_some_and(|tool| tool.harmless())) {
-        return Done::Replayed(replayed.call(turn, &call).await);
+        return CallEnd::Replayed(replayed.call(turn, &call).await);
     }
     let result = match &tool {
         _ if turn.cancel.is_cancelled() => Err("aborted".into()),
@@ -106,7 +106,7 @@ async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: Ca
         Err(_) => "failed",
     };
     tracing::Span::current().record("outcome", outcome);
-    if turn.cancel.is_cancelled() { Done::Stopped } else { Done::Answered(result) }
+    if turn.cancel.is_cancelled() { CallEnd::Stopped } else { CallEnd::Answered(result) }
 }
 
 /// Runs a tool once its call is approved, for as long as its deadline allows.
@@ -142,13 +142,13 @@ impl Outputs {
         let RunningCall { call, begun, task } = self.running.next()?;
         let policy = widened(truncation(&turn.model));
         let Output { body, notes } = match self.wait_for(turn, task).await {
-            Done::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
+            CallEnd::Stopped => fit(aborted(&call.name, begun.elapsed()).into(), policy),
             // A list of tools is bounded by their number, and of no use if it is cut.
-            Done::Answered(Ok(output)) if matches!(call.input, CallInput::Search(_)) => output,
-            Done::Answered(Ok(output)) => fit(output, policy),
-            Done::Answered(Err(text)) => fit(text.into(), policy),
+            CallEnd::Answered(Ok(output)) if matches!(call.input, CallInput::Search(_)) => output,
+            CallEnd::Answered(Ok(output)) => fit(output, policy),
+            CallEnd::Answered(Err(text)) => fit(text.into(), policy),
             // Truncated when it was recorded.
-            Done::Replayed(output) => output,
+            CallEnd::Replayed(output) => output,
         };
         let mut items = Vec::with_capacity(1 + notes.len());
         items.push(call.output(body));
@@ -156,7 +156,7 @@ impl Outputs {
         Some(items)
     }
 
-    async fn wait_for(&mut self, turn: &TurnCx, mut task: AbortOnDropHandle<Done>) -> Done {
+    async fn wait_for(&mut self, turn: &TurnCx, mut task: AbortOnDropHandle<CallEnd>) -> CallEnd {
         let done = tokio::select! {
             biased;
             done = &mut task => done,
@@ -164,13 +164,13 @@ impl Outputs {
                 let deadline = *self.deadline.get_or_insert_with(|| Deadline::now() + GRACE);
                 match timeout_at(deadline, task).await {
                     Ok(done) => done,
-                    Err(_) => return Done::Stopped,
+                    Err(_) => return CallEnd::Stopped,
                 }
             }
         };
         done.unwrap_or_else(|_| match turn.cancel.is_cancelled() {
-            true => Done::Stopped,
-            false => Done::Answered(Err("the tool failed inside; nothing more is known".into())),
+            true => CallEnd::Stopped,
+            false => CallEnd::Answered(Err("the tool failed inside; nothing more is known".into())),
         })
     }
 }

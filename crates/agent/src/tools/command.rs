@@ -91,7 +91,7 @@ pub(crate) async fn run(cx: &ToolCx, task: CommandTask<'_>) -> CommandResult {
 }
 
 /// The result of one attempt to run a command.
-struct Attempted {
+struct CommandAttempt {
     result: CommandResult,
     /// `None` when it could not be started.
     finished: Option<FinishedCommand>,
@@ -99,7 +99,7 @@ struct Attempted {
     refusal: Option<String>,
 }
 
-impl Attempted {
+impl CommandAttempt {
     fn looks_denied(&self) -> bool {
         self.refusal.is_none() && self.finished.as_ref().is_some_and(looks_denied)
     }
@@ -109,7 +109,12 @@ impl Attempted {
     }
 }
 
-async fn attempt(cx: &ToolCx, task: &CommandTask<'_>, launch: Result<Launch, String>, known_safe: bool) -> Attempted {
+async fn attempt(
+    cx: &ToolCx,
+    task: &CommandTask<'_>,
+    launch: Result<Launch, String>,
+    known_safe: bool,
+) -> CommandAttempt {
     let turn = &cx.action.turn;
     let launched = launch.and_then(|launch| {
         let env = environment(cx, &launch, false, known_safe);
@@ -119,7 +124,7 @@ async fn attempt(cx: &ToolCx, task: &CommandTask<'_>, launch: Result<Launch, Str
     });
     let (command, proxy) = match launched {
         Ok(launched) => launched,
-        Err(error) => return Attempted::not_run(error),
+        Err(error) => return CommandAttempt::not_run(error),
     };
     let deltas = Deltas::new(turn, task.id);
     let (mut stdout, mut stderr) = (TextChunks::default(), TextChunks::default());
@@ -132,9 +137,9 @@ async fn attempt(cx: &ToolCx, task: &CommandTask<'_>, launch: Result<Launch, Str
     match deltas.alongside(work).await {
         Ok(finished) => {
             let refusal = proxy.and_then(|proxy| proxy.refusal()).filter(|_| !turn.cancel.is_cancelled());
-            Attempted { result: CommandResult::of(&finished), finished: Some(finished), refusal }
+            CommandAttempt { result: CommandResult::of(&finished), finished: Some(finished), refusal }
         }
-        Err(error) => Attempted::not_run(error.to_string()),
+        Err(error) => CommandAttempt::not_run(error.to_string()),
     }
 }
 
@@ -268,8 +273,8 @@ pub(super) fn stored(output: &str) -> String {
     truncate(output, TruncationPolicy::Bytes(STORED_OUTPUT)).text
 }
 
-/// What a command of this turn finds in its environment. `session`: it may outlive the call. `known_safe`: it runs
-/// unasked because it is known to change nothing.
+/// The environment of a command of this turn. `session`: it may outlive the call. `known_safe`: it needed no approval
+/// because it is known to be read-only.
 pub(super) fn environment(cx: &ToolCx, launch: &Launch, session: bool, known_safe: bool) -> loomd_exec::Environment {
     let turn = &cx.action.turn;
     let request = VariableRequest { thread_id: Some(&turn.thread_id), session };

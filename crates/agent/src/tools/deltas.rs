@@ -1,5 +1,5 @@
-//! Output deltas of a running command. Its output is not read while subscribers lag, so that a program that prints faster
-//! than they read has to wait.
+//! Output deltas of a running command. Its output is not read while subscribers lag, so that a program that prints
+//! faster than they read has to wait.
 
 use std::collections::VecDeque;
 use std::pin::pin;
@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::turn_cx::TurnCx;
 
-/// The pieces of one command's output that have not been shown.
+/// The output of one command that has not been published yet.
 pub(crate) struct Deltas<'a> {
     turn: &'a TurnCx,
     item_id: &'a str,
@@ -30,7 +30,7 @@ impl<'a> Deltas<'a> {
         }
     }
 
-    /// Does the work and shows what it prints. Everything is shown when it returns.
+    /// Runs `work` and publishes its output. All output has been published when this returns.
     pub async fn alongside<T>(&self, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {

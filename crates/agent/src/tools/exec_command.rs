@@ -1,5 +1,5 @@
-//! `exec_command`: a script for a shell. When it takes longer than the call waits, it goes on in the
-//! background as a terminal that `write_stdin` can talk to.
+//! `exec_command`: a script for a shell. A command that runs longer than the call waits goes on in the background as a
+//! terminal session, to which `write_stdin` writes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use super::{apply_patch, command};
 use crate::guard::{self, Candidate, CommandOptions, CommandPermit, Denial};
 use crate::host::ItemEnded;
 use crate::network::{self, CommandProxy};
-use crate::terminals::{Names, Open, OutputPublisher};
+use crate::terminals::{ItemIds, OutputPublisher, TerminalSession};
 use crate::tool_call::{Call, Output, ToolResult};
 use crate::truncate::{tokens, truncate};
 
@@ -180,9 +180,9 @@ async fn attempt(
     args: &Args,
 ) -> StartedProcess {
     let turn = &cx.action.turn;
-    let names =
-        Names { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
-    let (feed, ended) = OutputPublisher::new(Arc::clone(&turn.events), names);
+    let ids =
+        ItemIds { thread_id: turn.thread_id.clone(), turn_id: turn.turn_id.clone(), item_id: session.call_id.clone() };
+    let (feed, ended) = OutputPublisher::new(Arc::clone(&turn.events), ids);
     let confinement = turn.settings.confinement(&turn.profile);
     let launched = confinement.launch(permit.sandbox.as_ref()).and_then(|launch| {
         let env = command::environment(cx, &launch, true, permit.known_safe);
@@ -198,7 +198,7 @@ async fn attempt(
         Err(error) => return StartedProcess::Failed(error),
     };
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
-    // An interrupt does not stop the start: its item is shown already, and the session outlives the turn.
+    // An interrupt does not stop the start: the item has been published, and the session outlives the turn.
     let sessions = &cx.thread.terminals.sessions;
     let launched = match sessions.launch(reserved, &program, args.tty, move |event| feed.take(event)).await {
         Ok(launched) => launched,
@@ -253,7 +253,7 @@ async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -
 fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<SessionEnd>) {
     let shown = CancellationToken::new();
     let argv = session.argv.as_slice().into();
-    cx.thread.terminals.opened(session.id, Open { item_id: session.call_id.clone(), argv, shown });
+    cx.thread.terminals.opened(session.id, TerminalSession { item_id: session.call_id.clone(), argv, shown });
     let (host, terminals) = (Arc::clone(&cx.thread.host), Arc::clone(&cx.thread.terminals));
     let thread = cx.action.turn.thread;
     tokio::spawn(async move {
@@ -337,9 +337,9 @@ fn text_of(output: HeadTail) -> String {
 
 /// The output of a session for the model.
 pub(super) struct Report {
-    /// How it is.
+    /// The header: the command, the wall time, the exit code or session id.
     state: String,
-    /// What it printed, as far as that is told.
+    /// The output, truncated.
     output: String,
 }
 

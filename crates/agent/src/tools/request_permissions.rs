@@ -30,7 +30,7 @@ struct Args {
 
 /// The output for the model.
 #[derive(Serialize)]
-struct Granted {
+struct GrantedPermissions {
     permissions: Permissions,
     scope: PermissionGrantScope,
 }
@@ -127,7 +127,7 @@ async fn request(cx: &ToolCx, call: &Call) -> ToolResult {
             PermissionGrantScope::Session => cx.action.guard.grant(&grants),
         }
     }
-    let granted = Granted { permissions: Permissions { network, file_system }, scope };
+    let granted = GrantedPermissions { permissions: Permissions { network, file_system }, scope };
     serde_json::to_string(&granted).map(Into::into).map_err(|error| error.to_string())
 }
 

@@ -1,4 +1,4 @@
-//! What decides which tools there are.
+//! The facts that decide which tools are offered.
 
 use loomd_config::{Feature, FeatureSet};
 
@@ -14,7 +14,7 @@ pub(crate) enum Role {
     Reviewer,
 }
 
-/// What decides which tools are offered and can be called.
+/// The facts that decide which tools are offered and can be called.
 pub(crate) struct ToolScope<'a> {
     pub turn: &'a TurnCx,
     pub role: Role,

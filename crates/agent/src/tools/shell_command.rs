@@ -93,7 +93,7 @@ impl Tool for ShellCommand {
     }
 }
 
-/// How a command asks for more than it may.
+/// The properties with which a call requests more than the sandbox allows.
 pub(super) fn escalation() -> [(&'static str, serde_json::Value); 3] {
     [
         (

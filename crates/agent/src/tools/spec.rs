@@ -1,4 +1,4 @@
-//! Short ways to write down what a tool takes.
+//! Helpers for the specs of tools.
 
 use loomd_model::ToolSpec;
 use serde_json::{Map, Value, json};

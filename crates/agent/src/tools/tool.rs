@@ -1,4 +1,4 @@
-//! What a tool is.
+//! The trait of tools.
 
 use std::pin::Pin;
 use std::time::Duration;

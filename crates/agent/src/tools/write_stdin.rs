@@ -21,7 +21,7 @@ pub(super) struct WriteStdin;
 const MAX_POLL: Duration = Duration::from_secs(300);
 
 /// How long to wait until the end of a command has been published.
-const SHOWING: Duration = Duration::from_secs(1);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize)]
 struct Args {
@@ -86,7 +86,7 @@ impl Tool for WriteStdin {
                 ))
                 .await;
                 if polled.exit.is_some() {
-                    _ = timeout(SHOWING, open.shown.cancelled()).await;
+                    _ = timeout(PUBLISH_TIMEOUT, open.shown.cancelled()).await;
                 }
             }
             let argv = open.as_ref().map_or(&[][..], |open| &open.argv);

@@ -15,7 +15,7 @@ use super::hosted;
 use super::task::TurnTask;
 use crate::message::text_of;
 use crate::tool_call::Call;
-use crate::visible::{self, Piece, Visible};
+use crate::visible::{self, MessageSplitter, Piece};
 
 /// The items of an answer that were published as started and not yet as completed.
 #[derive(Default)]
@@ -39,7 +39,7 @@ enum ItemKind {
 }
 
 struct OpenMessage {
-    visible: Visible,
+    visible: MessageSplitter,
     phase: Option<MessagePhase>,
     /// Published as started.
     started: bool,
@@ -390,7 +390,7 @@ impl Answer {
 
 impl OpenMessage {
     fn new(plans: bool, phase: Option<MessagePhase>) -> Self {
-        Self { visible: Visible::new(plans), phase, started: false, text: String::new(), plan: None }
+        Self { visible: MessageSplitter::new(plans), phase, started: false, text: String::new(), plan: None }
     }
 
     fn item(&self, id: &str) -> ThreadItem {

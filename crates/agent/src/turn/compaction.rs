@@ -23,7 +23,7 @@ const KEPT_TOKENS: usize = 20_000;
 
 /// When a conversation is compacted.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum When {
+enum CompactionTime {
     /// Before the first model call of a turn, or as a turn of its own.
     Between,
     /// Between two model calls of a turn.
@@ -33,18 +33,18 @@ enum When {
 impl TurnTask {
     /// A turn that only compacts.
     pub(super) async fn compact(&mut self) -> Result<(), Failure> {
-        self.summarise(When::Between).await
+        self.summarise(CompactionTime::Between).await
     }
 
     pub(super) async fn compact_if_full(&mut self) -> Result<(), Failure> {
-        if self.is_full() { self.summarise(When::Between).await } else { Ok(()) }
+        if self.is_full() { self.summarise(CompactionTime::Between).await } else { Ok(()) }
     }
 
     pub(super) async fn compact_midway(&mut self) -> Result<(), Failure> {
-        self.summarise(When::Midway).await
+        self.summarise(CompactionTime::Midway).await
     }
 
-    async fn summarise(&mut self, when: When) -> Result<(), Failure> {
+    async fn summarise(&mut self, when: CompactionTime) -> Result<(), Failure> {
         let id = Uuid::new_v4().to_string();
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
@@ -61,8 +61,8 @@ impl TurnTask {
             }
         };
         let context = match when {
-            When::Between => None,
-            When::Midway => Some(self.insert_context(&mut history).await),
+            CompactionTime::Between => None,
+            CompactionTime::Midway => Some(self.insert_context(&mut history).await),
         };
         self.conversation.replace(&history);
         if self.scope.records {
@@ -205,8 +205,8 @@ fn is_user_message(item: &ResponseItem) -> bool {
     matches!(item, ResponseItem::Message { role, content, .. } if role == "user" && !markers::is_context(content))
 }
 
-/// The newest user messages that fit into [`KEPT_TOKENS`], oldest first. The first one loses its middle when it fits only
-/// in part.
+/// The newest user messages that fit into [`KEPT_TOKENS`], oldest first. The first one loses its middle when it fits
+/// only in part.
 fn kept(texts: &[String]) -> Vec<ResponseItem> {
     let mut room = KEPT_TOKENS * BYTES_PER_TOKEN;
     let mut kept = Vec::new();

@@ -10,8 +10,11 @@ use crate::prompts::{self, MentionedPlugin};
 
 impl TurnTask {
     /// Returns the messages that follow an input: the instructions of the skills that it names, each once per turn, and
-    /// what the plugins bring that it mentions.
+    /// what the plugins bring that it mentions. In a replay they come from the recording.
     pub(super) async fn mentioned(&mut self, input: &[UserInput]) -> Vec<ResponseItem> {
+        if self.services.replayed.is_some() {
+            return Vec::new();
+        }
         let profile = Arc::clone(&self.cx.profile);
         let (cwd, known) = (&self.cx.settings.cwd, &self.progress.skills);
         let skills = profile.extensions.named_skills(cwd, &profile.thread_config, input, known).await;

@@ -21,4 +21,4 @@ mod task;
 pub(crate) mod usage;
 mod workspaces;
 
-pub(crate) use task::{Ended, INTERRUPTED, ModelScope, Outcome, Progress, TurnTask, Work};
+pub(crate) use task::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work};

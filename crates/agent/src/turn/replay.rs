@@ -1,5 +1,5 @@
-//! The steps of a turn that only a replay takes: it compares the input of model calls with the recording, and takes from
-//! it what came from clients meanwhile.
+//! The steps of a turn that only a replay takes: it compares the input of model calls with the recording, and takes
+//! from it what came from clients meanwhile.
 
 use std::sync::atomic::Ordering;
 
@@ -10,7 +10,7 @@ impl TurnTask {
     /// Compares the input of the next model call with the recording.
     pub(super) fn replay_model_call(&self, asked: CallPurpose) {
         if let Some(replayed) = &self.services.replayed {
-            replayed.told(asked, &self.conversation.input(self.sees_images()), self.sees_images());
+            replayed.check_input(asked, &self.conversation.input(self.sees_images()), self.sees_images());
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use loomd_store::Durability;
 use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
 
-use super::task::{Ended, Failure, Outcome, TurnTask, Work};
+use super::task::{Failure, Outcome, TurnEnd, TurnTask, Work};
 use super::{usage, workspaces};
 use crate::context::name_of;
 use crate::message::message;
@@ -15,7 +15,7 @@ use crate::turn_cx::GRACE;
 
 impl TurnTask {
     /// Runs the turn and records how it ended.
-    pub async fn run(mut self, work: Work) -> Ended {
+    pub async fn run(mut self, work: Work) -> TurnEnd {
         self.begin().await;
         let answers = matches!(work, Work::Answer { .. });
         let done = match work {
@@ -58,7 +58,7 @@ impl TurnTask {
         }
         self.cx.close().await;
         tracing::Span::current().record("outcome", outcome.name());
-        Ended { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
+        TurnEnd { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
     }
 
     /// Waits for commands of the user that run beside the turn. An interrupt stops them, too, within [`GRACE`].

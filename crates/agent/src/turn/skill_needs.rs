@@ -25,7 +25,7 @@ impl TurnTask {
     pub(super) async fn meet_needs(&mut self, skills: &[NamedSkill]) {
         let needs: Vec<&SkillToolDependency> = skills.iter().flat_map(|skill| &skill.dependencies).collect();
         let is_main = self.toolbox.cx().thread.role == Role::Main;
-        if needs.is_empty() || !is_main || self.services.replayed.is_some() {
+        if needs.is_empty() || !is_main {
             return;
         }
         let features = self.cx.profile.config.features;
@@ -57,10 +57,10 @@ impl TurnTask {
             Ok(Err(error)) => return tracing::warn!(%error, "cannot install the MCP servers of a skill"),
             Err(error) => return tracing::error!(%error, "the installation of MCP servers failed"),
         }
-        for NeededServer { name, config } in missing {
+        for NeededServer { name, config, .. } in missing {
             set.add(&name, config, Origin::Configuration);
         }
-        thread.mcp.set(&set);
+        thread.mcp.set(&set, &self.cx.settings);
     }
 
     /// Whether the user wants servers to be installed. A thread that may do everything unasked may do this, too.

@@ -129,7 +129,7 @@ pub(crate) struct Progress {
 }
 
 /// What a turn returns to the thread.
-pub(crate) struct Ended {
+pub(crate) struct TurnEnd {
     pub outcome: Outcome,
     /// `None` when it may differ from the rollout, which is then read again.
     pub conversation: Option<Conversation>,

@@ -1,4 +1,4 @@
-//! What sub-agents did, as items.
+//! Items of stored events about child agents.
 
 use std::collections::BTreeMap;
 

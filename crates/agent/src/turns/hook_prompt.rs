@@ -1,10 +1,10 @@
-//! What a hook said to the model: a user item whose texts are all wrapped in `<hook_prompt>` tags.
+//! Prompts of hooks for the model: a user message whose texts are all wrapped in `<hook_prompt>` tags.
 
 use loomd_protocol::{ContentItem, HookPromptFragment, ResponseItem};
 
 use crate::message::message_of;
 
-/// The item that tells the model.
+/// The message with the prompts.
 pub(crate) fn message(fragments: &[HookPromptFragment]) -> ResponseItem {
     let content = fragments.iter().map(|HookPromptFragment { text, hook_run_id }| {
         let (id, text) = (escape(hook_run_id).replace('"', "&quot;"), escape(text));
@@ -13,7 +13,7 @@ pub(crate) fn message(fragments: &[HookPromptFragment]) -> ResponseItem {
     message_of("user", content.collect())
 }
 
-/// `None` for any other item.
+/// The prompts of a message; `None` for any other item.
 pub(super) fn fragments(item: &ResponseItem) -> Option<Vec<HookPromptFragment>> {
     let ResponseItem::Message { role, content, .. } = item else { return None };
     if role != "user" || content.is_empty() {
@@ -28,7 +28,7 @@ pub(super) fn fragments(item: &ResponseItem) -> Option<Vec<HookPromptFragment>> 
         .collect()
 }
 
-/// Told from the raw JSON: without the tag it is none.
+/// Whether undecoded JSON may be a prompt of a hook: it contains the tag.
 pub(super) fn may_be_one(payload: &[u8]) -> bool {
     memchr::memmem::find(payload, b"<hook_prompt").is_some()
 }
@@ -55,7 +55,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_a_hook_says_is_found_again(said in prop::collection::vec(("[^\0]*", "[a-z:0-9/\"<>&]*"), 1..3)) {
+        fn fragments_returns_the_fragments_of_the_message(said in prop::collection::vec(("[^\0]*", "[a-z:0-9/\"<>&]*"), 1..3)) {
             let said: Vec<_> =
                 said.into_iter().map(|(text, hook_run_id)| HookPromptFragment { text, hook_run_id }).collect();
             prop_assert_eq!(fragments(&message(&said)), Some(said));

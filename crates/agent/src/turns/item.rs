@@ -1,4 +1,4 @@
-//! Stored events as the items that clients know.
+//! Items of stored events, as clients see them.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use loomd_store::rollout::{
 };
 
 pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
-    // Mostly one text, thousands of times: no room for more is taken.
+    // Exact, because there may be thousands of messages, most with one text.
     let parts = 1 + message.images.as_ref().map_or(0, Vec::len) + message.local_images.len();
     let mut content = Vec::with_capacity(parts);
     if !message.message.trim().is_empty() {
@@ -171,7 +171,7 @@ fn milliseconds(duration: Duration) -> Option<i64> {
     Some(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// A command line that a shell would split into these words again.
+/// A command line that a shell splits into these words.
 fn shell_words(words: &[String]) -> String {
     shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
 }

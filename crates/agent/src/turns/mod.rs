@@ -1,38 +1,38 @@
 //! The turns of a stored thread, rebuilt in one pass over its records.
 //!
-//! Only what clients are shown is rebuilt here; the model's history is another reading of the same
-//! records. Ids are stable: a record that carries the id that was streamed keeps it, others are
-//! numbered in order, and a turn without a recorded id gets one made from the thread's and its place.
+//! These are the turns and items that clients see; `conversation` builds the model's input from the same records. Ids
+//! are stable: an item keeps the id of its record, items without one are numbered in order, and a turn without one gets
+//! a UUID of the thread's id and a counter.
 
+mod closed;
 pub(crate) mod collab;
 pub(crate) mod hook_prompt;
 mod item;
-mod past;
 
+pub use closed::ClosedTurns;
 pub(crate) use item::user_message;
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::rollout::{self, CompletedItem, Event, Line, LineHeader, Record};
 use loomd_store::{Position, ThreadId};
-pub use past::Past;
 use uuid::Uuid;
 
-/// Takes the records of a thread in order and gives its turns. `P` is what is kept of turns that are over.
+/// Builds the turns of a thread from its records, which are pushed in order. `P` collects the closed turns.
 pub struct Turns<P = Vec<Turn>> {
     thread: ThreadId,
-    /// Turns that are over, and such that are not but were left behind.
-    pub(crate) past: P,
-    current: Option<Current>,
+    /// The turns that have ended, and those that were still in progress when another one started.
+    pub(crate) closed: P,
+    current: Option<TurnBuilder>,
     counters: Counters,
-    /// Where the line that is being read begins, and the counters before it.
+    /// The position of the line that is being read, and the counters before it.
     line: Start,
 }
 
-/// What ids are made from. With the same counters, the same records give the same ids.
+/// The counters that ids are made from. With the same counters, the same records give the same ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// The number of the next item that has no id of its own.
     pub(crate) next_item: u64,
-    /// Ids made so far, for turns and items whose records have none.
+    /// The number of UUIDs made so far for turns and items whose records have no id.
     pub(crate) made: u64,
 }
 
@@ -42,7 +42,7 @@ impl Default for Counters {
     }
 }
 
-/// Where a turn begins: reading from here on, with these counters, gives the same turn.
+/// The start of a turn: reading from this position with these counters gives the same turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Start {
     /// The position before its first line.
@@ -50,23 +50,24 @@ pub struct Start {
     pub counters: Counters,
 }
 
-struct Current {
+/// The open turn.
+struct TurnBuilder {
     turn: Turn,
     start: Start,
-    /// A record opened it, so it counts even when nothing happens in it.
+    /// A record started it, so it is a turn even without items.
     explicit: bool,
-    /// The history was summarised in it.
+    /// The conversation was compacted in it.
     compacted: bool,
 }
 
-impl Current {
+impl TurnBuilder {
     fn is_only_compacted(&self) -> bool {
         self.compacted && self.turn.items.is_empty()
     }
 }
 
-/// Whether a line can say anything about turns. Most of a rollout is the model's conversation, which does
-/// not, and need not be decoded.
+/// Whether a line may change turns. Most lines of a rollout belong to the model's conversation; they do not, and are
+/// not decoded.
 fn concerns_turns(kind: &str, payload_type: Option<&str>, payload: &[u8]) -> bool {
     match kind {
         "event_msg" => payload_type != Some("token_count"),
@@ -81,20 +82,20 @@ impl Turns {
         Self::after(thread, Vec::new(), Counters::default())
     }
 
-    /// All turns so far; the last one may still be in progress.
+    /// Returns all turns. The last one may be in progress.
     pub fn finish(mut self) -> Vec<Turn> {
         self.close();
-        self.past
+        self.closed
     }
 }
 
-impl<P: Past> Turns<P> {
-    /// Goes on after turns that have been read; no turn is open.
-    pub(crate) fn after(thread: ThreadId, past: P, counters: Counters) -> Self {
-        Self { thread, past, current: None, counters, line: Start::default() }
+impl<P: ClosedTurns> Turns<P> {
+    /// Continues after `closed`, with no turn open.
+    pub(crate) fn after(thread: ThreadId, closed: P, counters: Counters) -> Self {
+        Self { thread, closed, current: None, counters, line: Start::default() }
     }
 
-    /// The open turn's id and where it begins.
+    /// The id and the start of the open turn.
     pub(crate) fn open(&self) -> Option<(&str, Start)> {
         self.current.as_ref().map(|current| (current.turn.id.as_str(), current.start))
     }
@@ -103,14 +104,13 @@ impl<P: Past> Turns<P> {
         self.counters
     }
 
-    /// The same as [`Turns::push_bytes`] for the line after a position, so that turns know where they begin.
+    /// Like [`Turns::push_bytes`], for the line after `position`, which becomes the start of a turn that it opens.
     pub(crate) fn push_at(&mut self, position: Position, line: &[u8]) {
         self.line = Start { position, counters: self.counters };
         self.push_bytes(line);
     }
 
-    /// Takes a line of a rollout as it stands there; one that says nothing about turns costs next to
-    /// nothing, and one that cannot be read is passed over.
+    /// Pushes a line of a rollout. Lines that change no turn are not decoded; malformed lines are skipped.
     pub fn push_bytes(&mut self, line: &[u8]) {
         if let Some(header) = LineHeader::parse(line) {
             if !concerns_turns(header.kind, header.payload_type(), header.payload) {
@@ -127,7 +127,7 @@ impl<P: Past> Turns<P> {
         }
     }
 
-    /// Takes a line of a rollout that has been told apart.
+    /// Pushes a parsed line of a rollout.
     pub fn push_line(&mut self, line: &Line<'_>) {
         if concerns_turns(&line.kind, line.payload_type().as_deref(), line.payload.get().as_bytes())
             && let Some(record) = line.decode()
@@ -154,7 +154,7 @@ impl<P: Past> Turns<P> {
         match event {
             Event::TaskStarted(started) => {
                 self.close();
-                self.current = Some(Current {
+                self.current = Some(TurnBuilder {
                     turn: turn(started.turn_id, TurnStatus::InProgress),
                     start: self.line,
                     explicit: true,
@@ -164,7 +164,7 @@ impl<P: Past> Turns<P> {
             Event::TaskComplete(complete) => self.complete(&complete.turn_id),
             Event::TurnAborted(aborted) => self.abort(aborted.turn_id.as_deref()),
             Event::UserMessage(message) => {
-                // A message begins a turn of its own, unless one was begun for it.
+                // A message starts a turn, unless a record or a compaction started one for it.
                 if self.current.as_ref().is_some_and(|current| !current.explicit && !current.is_only_compacted()) {
                     self.close();
                 }
@@ -176,10 +176,10 @@ impl<P: Past> Turns<P> {
                 self.add(item::agent_message(id, message));
             }
             Event::AgentReasoning(reasoning) if !reasoning.text.is_empty() => {
-                self.reason(reasoning.item_id, reasoning.text, Part::Summary);
+                self.reason(reasoning.item_id, reasoning.text, ReasoningText::Summary);
             }
             Event::AgentReasoningRawContent(reasoning) if !reasoning.text.is_empty() => {
-                self.reason(reasoning.item_id, reasoning.text, Part::Content);
+                self.reason(reasoning.item_id, reasoning.text, ReasoningText::Content);
             }
             Event::ContextCompacted(compacted) => {
                 let id = self.item_id(compacted.item_id);
@@ -213,11 +213,11 @@ impl<P: Past> Turns<P> {
         }
     }
 
-    /// The turn that is open; one is opened when there is none.
-    fn current(&mut self) -> &mut Current {
+    /// The open turn. Opens one if there is none.
+    fn current(&mut self) -> &mut TurnBuilder {
         let id = if self.current.is_none() { self.made_id() } else { String::new() };
         let start = self.line;
-        self.current.get_or_insert_with(|| Current {
+        self.current.get_or_insert_with(|| TurnBuilder {
             turn: turn(id, TurnStatus::Completed),
             start,
             explicit: false,
@@ -225,7 +225,7 @@ impl<P: Past> Turns<P> {
         })
     }
 
-    /// The same for every reading of the same records.
+    /// A new id, the same one whenever the same records are read.
     fn made_id(&mut self) -> String {
         self.counters.made += 1;
         Uuid::new_v5(self.thread.as_uuid(), &self.counters.made.to_be_bytes()).to_string()
@@ -235,15 +235,15 @@ impl<P: Past> Turns<P> {
         if let Some(mut current) = self.current.take()
             && (current.explicit || current.compacted || !current.turn.items.is_empty())
         {
-            // Room for more items than most turns have; there may be thousands of turns.
+            // There may be thousands of turns, and most have fewer items than a grown `Vec` has room for.
             current.turn.items.shrink_to_fit();
-            self.past.push(current.turn, current.start);
+            self.closed.push(current.turn, current.start);
         }
     }
 
     fn complete(&mut self, id: &str) {
         let here = self.current.as_ref().is_some_and(|current| current.turn.id == id);
-        if !here && self.past.change(id, self.line.position, complete) {
+        if !here && self.closed.change(id, self.line.position, complete) {
             return;
         }
         if let Some(current) = &mut self.current {
@@ -252,13 +252,13 @@ impl<P: Past> Turns<P> {
         }
     }
 
-    /// The turn with this id, or the open one when there is no such turn, was interrupted.
+    /// Marks the turn with this id, or the open one if no turn has it, as interrupted.
     fn abort(&mut self, id: Option<&str>) {
         let interrupt = |turn: &mut Turn| turn.status = TurnStatus::Interrupted;
         let here = |id: &str| self.current.as_ref().is_some_and(|current| current.turn.id == id);
         if let Some(id) = id
             && !here(id)
-            && self.past.change(id, self.line.position, interrupt)
+            && self.closed.change(id, self.line.position, interrupt)
         {
             return;
         }
@@ -269,8 +269,8 @@ impl<P: Past> Turns<P> {
 
     fn roll_back(&mut self, turns: u32) {
         self.close();
-        self.past.drop_last(turns as usize);
-        self.counters.next_item = self.past.items() + 1;
+        self.closed.drop_last(turns as usize);
+        self.counters.next_item = self.closed.items() + 1;
     }
 
     fn fail(&mut self, error: rollout::Error) {
@@ -288,7 +288,7 @@ impl<P: Past> Turns<P> {
         let number = self.counters.next_item;
         self.counters.next_item += 1;
         streamed.unwrap_or_else(|| {
-            self.past.count_matters();
+            self.closed.item_count_used();
             format!("item-{number}")
         })
     }
@@ -297,8 +297,8 @@ impl<P: Past> Turns<P> {
         self.current().turn.items.push(item);
     }
 
-    /// Adds an item, or replaces the one with its id, in the turn that is named (an unknown one takes
-    /// nothing) or the open one.
+    /// Adds an item, or replaces the one with its id, in the turn with `turn_id`, or in the open one without a
+    /// `turn_id`. Ignored when no turn has the id.
     fn put(&mut self, turn_id: Option<&str>, item: ThreadItem) {
         let put = |turn: &mut Turn| match turn.items.iter_mut().find(|old| old.id() == item.id()) {
             Some(old) => *old = item,
@@ -307,32 +307,32 @@ impl<P: Past> Turns<P> {
         match (turn_id, &mut self.current) {
             (None, _) => put(&mut self.current().turn),
             (Some(id), Some(current)) if current.turn.id == id => put(&mut current.turn),
-            (Some(id), _) => _ = self.past.change(id, self.line.position, put),
+            (Some(id), _) => _ = self.closed.change(id, self.line.position, put),
         }
     }
 
-    /// Adds to the reasoning item that is growing, or begins one.
-    fn reason(&mut self, streamed: Option<String>, text: String, part: Part) {
+    /// Adds a text to the reasoning item at the end of the open turn, or adds a new one.
+    fn reason(&mut self, streamed: Option<String>, text: String, part: ReasoningText) {
         if let Some(ThreadItem::Reasoning { id, summary, content }) =
             self.current.as_mut().and_then(|current| current.turn.items.last_mut())
             && streamed.as_ref().is_none_or(|streamed| streamed == id)
         {
             match part {
-                Part::Summary => summary.push(text),
-                Part::Content => content.push(text),
+                ReasoningText::Summary => summary.push(text),
+                ReasoningText::Content => content.push(text),
             }
             return;
         }
         let id = self.item_id(streamed);
         let (summary, content) = match part {
-            Part::Summary => (vec![text], Vec::new()),
-            Part::Content => (Vec::new(), vec![text]),
+            ReasoningText::Summary => (vec![text], Vec::new()),
+            ReasoningText::Content => (Vec::new(), vec![text]),
         };
         self.add(ThreadItem::Reasoning { id, summary, content });
     }
 }
 
-/// The item of a tool whose end an event tells, and the turn it belongs to if the event says so.
+/// The item of the tool call whose end an event records, and its turn's id if the event has one.
 pub(crate) fn tool_item(event: Event) -> Option<(Option<String>, ThreadItem)> {
     Some(match event {
         Event::ExecCommandEnd(end) => (Some(end.turn_id.clone()), item::command_execution(end)),
@@ -352,13 +352,13 @@ pub(crate) fn tool_item(event: Event) -> Option<(Option<String>, ThreadItem)> {
     })
 }
 
-/// The two texts of a reasoning item.
-enum Part {
+/// The two kinds of text of a reasoning item.
+enum ReasoningText {
     Summary,
     Content,
 }
 
-/// Old files do not always say which turn.
+/// `None` for the empty id of old rollouts.
 fn named(turn_id: &str) -> Option<String> {
     Some(turn_id).filter(|id| !id.is_empty()).map(str::to_owned)
 }
@@ -373,7 +373,7 @@ fn complete(turn: &mut Turn) {
     }
 }
 
-/// What a thread that is not running shows: nothing is in progress in it.
+/// Marks turns in progress as interrupted, for a thread in which no turn is running.
 pub fn interrupt_open(turns: &mut [Turn]) {
     for turn in turns {
         if turn.status == TurnStatus::InProgress {

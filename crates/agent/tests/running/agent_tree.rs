@@ -1,4 +1,4 @@
-//! Agents that start agents: whom they may talk to, and how long they live.
+//! Child agents: which agents they can send input to, and when they are closed.
 
 use loomd_store::ThreadId;
 use loomd_testkit::Gate;
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::world::{ME, World, answered, until};
 
-/// What the model was told of a call.
+/// The output of a call in the model's input.
 fn output(world: &World, call_id: &str) -> String {
     let told = world.model.calls().into_iter().rev().find_map(|call| call.tool_output(call_id).cloned());
     told.and_then(|told| told.as_str().map(str::to_owned)).expect("an output")
 }
 
 #[tokio::test]
-async fn an_agent_talks_to_its_own_family_only() {
+async fn an_agent_can_send_input_only_to_agents_of_its_tree() {
     let world = World::new().await;
     let (mine, other) = (world.start(false).await, world.start(false).await);
     world.model.reply(message("hello"));
@@ -36,7 +36,7 @@ async fn an_agent_talks_to_its_own_family_only() {
 }
 
 #[tokio::test]
-async fn agents_go_with_the_one_that_started_them() {
+async fn child_agents_are_unloaded_with_their_parent() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.model.reply(function_call("spawn_agent", json!({ "message": "look around" }), "1"));
@@ -45,18 +45,18 @@ async fn agents_go_with_the_one_that_started_them() {
     assert_eq!(world.ask(id, "start one").await, "completed");
     let spawned: Value = serde_json::from_str(&output(&world, "1")).expect("JSON");
     let child = spawned["agent_id"].as_str().expect("an id").to_owned();
-    world.heard.find("turn/completed", |told| told["threadId"] == child).await;
+    world.received.find("turn/completed", |told| told["threadId"] == child).await;
     assert_eq!(world.threads.loaded().len(), 2);
     answered(async |reply| world.threads.unsubscribe(id, ME, reply).await).await.expect("it is loaded");
     until("end of both", async || world.threads.loaded().is_empty()).await;
-    world.heard.find("thread/closed", |told| told["threadId"] == child).await;
+    world.received.find("thread/closed", |told| told["threadId"] == child).await;
 }
 
-/// A thread whose turn has ended while the agent that it started waits for its model's answer.
+/// A thread whose turn has ended while its child agent waits for the model's answer.
 struct WithChild {
     parent: ThreadId,
     child: String,
-    /// Where the model's answer to the child waits.
+    /// Holds back the model's answer to the child.
     answer: Gate,
 }
 
@@ -69,7 +69,7 @@ async fn with_child(world: &World) -> WithChild {
         world.model.reply(message("done").after(gate));
     }
     let turn = world.say(parent, "start one").await.expect("a turn");
-    // Whose call comes first is open.
+    // The two calls may come in either order.
     let mut answer = None;
     for (call, gate) in [(first + 1, &gates[0]), (first + 2, &gates[1])] {
         match world.model.call(call).await.header("x-openai-subagent") {
@@ -83,7 +83,7 @@ async fn with_child(world: &World) -> WithChild {
     WithChild { parent, child, answer: answer.expect("a call of the child") }
 }
 
-/// How often the model was told in its newest call that the agent has ended.
+/// How often the last model call has the notification that the agent has ended.
 fn reports(world: &World, child: &str) -> usize {
     let wanted = format!(
         "<subagent_notification>\n{{\"agent_path\":\"{child}\",\"status\":{{\"completed\":\"done\"}}}}\n</subagent_notification>"
@@ -98,7 +98,7 @@ async fn the_call_after_a_child_turn_completed_has_its_notification() {
     for round in 0..8 {
         let WithChild { parent, child, answer } = with_child(&world).await;
         answer.open();
-        world.heard.find("turn/completed", |told| told["threadId"] == child).await;
+        world.received.find("turn/completed", |told| told["threadId"] == child).await;
         assert_eq!(world.ask(parent, "next").await, "completed");
         assert_eq!(reports(&world, &child), 1, "round {round}");
     }
@@ -112,7 +112,7 @@ async fn the_call_after_wait_agent_returned_has_the_notification() {
         let call_id = format!("wait {round}");
         world.model.reply(function_call("wait_agent", json!({ "targets": [child] }), &call_id));
         let turn = world.say(parent, "wait for it").await.expect("a turn");
-        world.heard.find("item/started", |told| told["item"]["id"] == *call_id).await;
+        world.received.find("item/started", |told| told["item"]["id"] == *call_id).await;
         answer.open();
         assert_eq!(world.ended(&turn).await, "completed");
         let calls = world.model.calls();
@@ -132,7 +132,7 @@ async fn a_notification_during_a_compaction_is_in_the_next_call() {
     let compaction = world.compact(parent).await;
     world.model.call(calls).await;
     answer.open();
-    world.heard.find("turn/completed", |told| told["threadId"] == child).await;
+    world.received.find("turn/completed", |told| told["threadId"] == child).await;
     gate.open();
     assert_eq!(world.ended(&compaction).await, "completed");
     assert_eq!(world.ask(parent, "next").await, "completed");

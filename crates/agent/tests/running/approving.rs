@@ -34,13 +34,13 @@ async fn event_ids_rise_within_a_thread_also_when_it_is_unloaded_and_loaded_agai
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
-    let first = world.heard.ids();
+    let first = world.received.ids();
     answered(async |reply| world.threads.unsubscribe(id, ME, reply).await).await.expect("a status");
     answered(async |reply| world.threads.resume(Source::Id(id), false, world.resolve(), ME, reply).await)
         .await
         .expect("a thread");
     world.ask(id, "second").await;
-    let all = world.heard.ids();
+    let all = world.received.ids();
     assert!(all.len() > first.len() && all.is_sorted_by(|one, next| one < next), "{all:?}");
     assert!(world.threads.events_after(id, first[0]).is_none(), "the log of an earlier load is gone");
     let [.., before, _, _] = &all[..] else { panic!("{all:?}") };

@@ -1,4 +1,4 @@
-//! What a provider is told beside the conversation, and what is made of what it says beside the answer.
+//! Model calls beside the conversation: instructions, settings and headers of requests, usage and headers of responses.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::{World, answered, input};
 
 #[tokio::test]
-async fn a_changed_personality_is_told_and_leaves_the_instructions_as_they_were() {
+async fn a_changed_personality_is_sent_as_a_message_and_does_not_change_the_instructions() {
     let world = World::with("personality = \"pragmatic\"").await;
     let id = world.start(false).await;
     world.ask(id, "one").await;
@@ -21,7 +21,7 @@ async fn a_changed_personality_is_told_and_leaves_the_instructions_as_they_were(
 }
 
 #[tokio::test]
-async fn instructions_without_a_configured_personality_stay_as_they_were() {
+async fn without_a_configured_personality_the_instructions_do_not_change() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "one").await;
@@ -50,7 +50,7 @@ async fn a_review_has_the_models_own_effort_and_no_tier() {
 }
 
 #[tokio::test]
-async fn the_repository_is_told_with_every_call() {
+async fn every_model_call_has_the_facts_of_the_repository() {
     let world = World::new().await;
     let work = world.home.work();
     let git = |arguments: &[&str]| {
@@ -75,7 +75,7 @@ async fn the_repository_is_told_with_every_call() {
 }
 
 #[tokio::test]
-async fn only_the_accounts_provider_is_said_to_reroute_for_a_reason() {
+async fn a_reroute_is_a_notification_for_the_accounts_provider_and_a_warning_for_others() {
     for (account, answers, method, told) in [
         (true, "other-model", "model/rerouted", 1),
         (true, "scripted-model-2026-01-02", "model/rerouted", 0),
@@ -87,13 +87,13 @@ async fn only_the_accounts_provider_is_said_to_reroute_for_a_reason() {
         world.model.reply(message("hi").header("openai-model", answers));
         let id = world.start(false).await;
         world.ask(id, "hi").await;
-        let found = world.heard.of(method);
+        let found = world.received.of(method);
         assert_eq!(found.len(), told, "{account} {answers} {method}: {found:?}");
     }
 }
 
 #[tokio::test]
-async fn the_reviewers_tokens_are_counted_with_the_threads() {
+async fn the_reviewers_tokens_are_added_to_the_threads_total() {
     let world = World::with("[features]\napply_patch_freeform = true").await;
     let verdict = json!({ "risk_level": "low", "risk_score": 1, "rationale": "r", "evidence": [] }).to_string();
     let patch = "*** Begin Patch\n*** Add File: a.txt\n+a\n*** End Patch";
@@ -109,7 +109,7 @@ async fn the_reviewers_tokens_are_counted_with_the_threads() {
     let turn = world.say_with(id, go).await.unwrap();
     assert_eq!(world.ended(&turn).await, "completed");
     assert_eq!(world.model.calls().len(), 3);
-    let used = world.heard.of("thread/tokenUsage/updated");
+    let used = world.received.of("thread/tokenUsage/updated");
     let counts: Vec<_> = used
         .iter()
         .map(|used| (&used["tokenUsage"]["total"]["totalTokens"], &used["tokenUsage"]["last"]["totalTokens"]))
@@ -128,7 +128,7 @@ async fn a_message_without_deltas_begins_empty_in_plan_mode() {
     let turn = world.say_with(id, json!({ "input": input("go"), "collaborationMode": mode })).await.unwrap();
     assert_eq!(world.ended(&turn).await, "completed");
     let of = |method: &str| {
-        let items = world.heard.of(method).into_iter().map(|mut told| told["item"].take());
+        let items = world.received.of(method).into_iter().map(|mut told| told["item"].take());
         items
             .filter(|item| item["type"] == "agentMessage")
             .map(|item| json!([item["text"], item["phase"]]))

@@ -1,4 +1,4 @@
-//! What follows a turn, and what can be said while one is running.
+//! Queued turns, steering and interrupts.
 
 use loomd_testkit::Gate;
 use loomd_testkit::model::{Reply, added, function_call, hang_up, message, shell, status, text_delta};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 
 use crate::world::{World, answered};
 
-/// An answer that waits in the middle of a message.
+/// An answer that is held back in the middle of a message.
 fn paused(gate: &Gate) -> Reply {
     let begun = added(json!({ "type": "message", "role": "assistant", "id": "msg_p", "content": [] }));
     begun.then(text_delta("so far")).wait(gate)
 }
 
 #[tokio::test]
-async fn what_is_said_during_a_compaction_is_the_next_turn() {
+async fn input_during_a_compaction_starts_the_next_turns() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
@@ -29,13 +29,13 @@ async fn what_is_said_during_a_compaction_is_the_next_turn() {
         assert_eq!(world.ended(turn).await, "completed");
     }
     let order: Vec<Value> =
-        world.heard.of("turn/started").iter().skip(1).map(|told| told["turn"]["id"].clone()).collect();
+        world.received.of("turn/started").iter().skip(1).map(|told| told["turn"]["id"].clone()).collect();
     assert_eq!(order, [compaction, next, after]);
     assert_eq!(world.last_call().await.iter().rev().take(2).collect::<Vec<_>>(), ["third", "second"]);
 }
 
 #[tokio::test]
-async fn a_turn_that_waits_can_be_taken_back() {
+async fn a_queued_turn_can_be_interrupted() {
     let world = World::new().await;
     let id = world.start(false).await;
     let gate = Gate::new();
@@ -52,13 +52,13 @@ async fn a_turn_that_waits_can_be_taken_back() {
 }
 
 #[tokio::test]
-async fn what_is_said_after_an_interrupt_is_answered_in_a_turn_of_its_own() {
+async fn input_after_an_interrupt_starts_a_new_turn() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.model.reply(shell("sleep 30"));
     let first = world.say(id, "first").await.expect("a turn");
-    world.heard.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
-    // Both are on their way before the turn has stopped.
+    world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
+    // Both requests are sent before the turn has stopped.
     let (stopped, second) = tokio::join!(world.interrupt(id, &first), world.say(id, "second"));
     stopped.expect("it is running");
     let second = second.expect("a turn");
@@ -73,21 +73,21 @@ async fn a_turn_that_is_being_stopped_cannot_be_steered() {
     let id = world.start(false).await;
     world.model.reply(shell("sleep 30"));
     let turn = world.say(id, "first").await.expect("a turn");
-    world.heard.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
+    world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
     let (_, steered) = tokio::join!(world.interrupt(id, &turn), world.steer(id, &turn, "rather this"));
     assert_eq!(steered.expect_err("too late").to_string(), "no active turn to steer");
 }
 
 #[tokio::test]
-async fn a_call_that_was_done_before_the_interrupt_is_told_as_done() {
+async fn a_call_that_ended_before_the_interrupt_keeps_its_output() {
     let world = World::new().await;
     let id = world.start(false).await;
     let call =
         |id: &str, script: &str| function_call("shell_command", json!({ "command": script, "login": false }), id);
     world.model.reply(call("call_1", "echo quick").then(call("call_2", "sleep 30")));
     let turn = world.say(id, "first").await.expect("a turn");
-    world.heard.find("item/completed", |told| told["item"]["id"] == "call_1").await;
-    world.heard.find("item/started", |told| told["item"]["id"] == "call_2").await;
+    world.received.find("item/completed", |told| told["item"]["id"] == "call_1").await;
+    world.received.find("item/started", |told| told["item"]["id"] == "call_2").await;
     world.interrupt(id, &turn).await.expect("it is running");
     world.ask(id, "what happened?").await;
     let call = world.model.call(1).await;
@@ -104,21 +104,21 @@ async fn a_session_that_is_starting_when_its_turn_is_interrupted_goes_on_in_the_
         let arguments = json!({ "cmd": "until [ -e go ]; do sleep 0.01; done; echo gone", "login": false });
         world.model.reply(function_call("exec_command", arguments, "call_s"));
         let turn = world.say(id, "start it").await.expect("a turn");
-        world.heard.find("item/started", |told| told["item"]["id"] == "call_s").await;
+        world.received.find("item/started", |told| told["item"]["id"] == "call_s").await;
         for _ in 0..round {
             tokio::task::yield_now().await;
         }
         world.interrupt(id, &turn).await.expect("it is running");
         assert_eq!(world.ended(&turn).await, "interrupted");
         std::fs::write(world.home.work().join("go"), "").expect("a file");
-        let end = world.heard.find("item/completed", |told| told["item"]["id"] == "call_s").await;
+        let end = world.received.find("item/completed", |told| told["item"]["id"] == "call_s").await;
         assert_eq!(end["item"]["status"], "completed", "round {round}: {end}");
         assert_eq!(end["item"]["aggregatedOutput"], "gone\n", "round {round}");
     }
 }
 
 #[tokio::test]
-async fn a_limit_that_was_hit_is_told_before_the_turn_fails() {
+async fn a_rate_limit_is_published_when_it_fails_the_turn() {
     let world = World::new().await;
     let id = world.start(false).await;
     let limit = json!({ "error": { "type": "usage_limit_reached", "plan_type": "pro" } });
@@ -126,28 +126,28 @@ async fn a_limit_that_was_hit_is_told_before_the_turn_fails() {
     world.model.reply(refused.header("x-codex-primary-window-minutes", "300"));
     let turn = world.say(id, "first").await.expect("a turn");
     assert_eq!(world.ended(&turn).await, "failed");
-    let told = world.heard.of("account/rateLimits/updated");
+    let told = world.received.of("account/rateLimits/updated");
     assert_eq!(told.last().map(|told| &told["rateLimits"]["primary"]["usedPercent"]), Some(&json!(100)));
 }
 
 #[tokio::test]
-async fn what_replaces_a_turn_comes_in_the_order_it_was_asked_for() {
+async fn turns_that_replace_a_turn_run_in_the_order_of_their_requests() {
     let world = World::new().await;
     let id = world.start(false).await;
     let gate = Gate::new();
     world.model.reply(paused(&gate));
     let turn = world.say(id, "first").await.expect("a turn");
-    world.heard.find("item/agentMessage/delta", |_| true).await;
+    world.received.find("item/agentMessage/delta", |_| true).await;
     let one = world.compact(id).await;
     let two = world.compact(id).await;
     let three = world.say(id, "second").await.expect("it is queued");
     assert_eq!(world.ended(&three).await, "completed");
-    let order: Vec<Value> = world.heard.of("turn/completed").iter().map(|told| told["turn"]["id"].clone()).collect();
+    let order: Vec<Value> = world.received.of("turn/completed").iter().map(|told| told["turn"]["id"].clone()).collect();
     assert_eq!(order, [turn, one, two, three]);
 }
 
 #[tokio::test]
-async fn input_at_the_last_moment_is_never_lost() {
+async fn input_that_races_with_the_end_of_a_turn_is_not_lost() {
     let world = World::new().await;
     let id = world.start(false).await;
     for round in 0..60 {
@@ -160,26 +160,26 @@ async fn input_at_the_last_moment_is_never_lost() {
         let steered = world.steer(id, &turn, &late).await;
         assert_eq!(world.ended(&turn).await, "completed");
         world.ask(id, "and?").await;
-        let heard = world.last_call().await.contains(&late);
-        assert_eq!(heard, steered.is_ok(), "{round}: {steered:?}");
+        let received = world.last_call().await.contains(&late);
+        assert_eq!(received, steered.is_ok(), "{round}: {steered:?}");
     }
 }
 
 #[tokio::test]
-async fn a_thread_that_is_left_ends_its_turn_first() {
+async fn unsubscribing_ends_the_turn_before_the_thread_is_unloaded() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.model.reply(shell("sleep 30"));
     let turn = world.say(id, "first").await.expect("a turn");
-    world.heard.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
+    world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
     answered(async |reply| world.threads.unsubscribe(id, crate::world::ME, reply).await).await.expect("it was joined");
-    world.heard.find("thread/closed", |_| true).await;
+    world.received.find("thread/closed", |_| true).await;
     assert!(!world.threads.is_loaded(id));
     assert_eq!(
         world.stored(id).await,
         [("interrupted".into(), vec!["userMessage".to_owned(), "commandExecution".to_owned()])]
     );
-    // The thread is free: another process could write to it at once.
+    // The lease is released: another process could write to the thread.
     let opened = answered(async |reply| {
         world.threads.resume(loomd_agent::Source::Id(id), true, world.resolve(), crate::world::ME, reply).await;
     });
@@ -201,9 +201,9 @@ async fn a_command_of_the_user_ends_before_the_turn_that_it_runs_beside() {
         let fifo = world.home.work().join("fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
         ran.await.expect("it runs");
-        world.heard.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
+        world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
         gate.open();
-        // The turn has nothing else to do by the time the command ends, or soon has not.
+        // The command ends at about the same time as the rest of the turn.
         tokio::task::spawn_blocking(move || std::fs::write(fifo, "found\n")).await.expect("a task").expect("a pipe");
         assert_eq!(world.ended(&turn).await, status);
         ends_once_and_before(&world, &turn);
@@ -222,22 +222,22 @@ async fn a_command_of_the_user_is_stopped_with_the_turn_that_it_runs_beside() {
     let turn = world.say(id, "first").await.expect("a turn");
     world.model.call(0).await;
     answered(async |reply| world.threads.shell_command(id, "sleep 30".into(), reply).await).await.expect("it runs");
-    world.heard.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
+    world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
     world.interrupt(id, &turn).await.expect("it is running");
     assert_eq!(world.ended(&turn).await, "interrupted");
     ends_once_and_before(&world, &turn);
-    let item = world.heard.find("item/completed", |told| told["item"]["type"] == "commandExecution").await;
+    let item = world.received.find("item/completed", |told| told["item"]["type"] == "commandExecution").await;
     let shown = (&item["item"]["status"], &item["item"]["exitCode"], &item["item"]["aggregatedOutput"]);
     assert_eq!(shown, (&json!("failed"), &json!(-1), &json!("command aborted by user")));
 }
 
-/// Every item of the turn ended once, and then the turn.
+/// Asserts that every item of the turn completed once, before the turn did.
 fn ends_once_and_before(world: &World, turn: &str) {
-    let heard = world.heard.all();
+    let received = world.received.all();
     let count = |method: &str| {
         let of_turn = |params: &Value| params["turnId"] == *turn && params["item"]["type"] == "commandExecution";
-        heard.iter().filter(|(told, params)| told == method && of_turn(params)).count()
+        received.iter().filter(|(told, params)| told == method && of_turn(params)).count()
     };
     assert_eq!((count("item/started"), count("item/completed")), (1, 1));
-    assert_eq!(heard.last().map(|(method, _)| method.as_str()), Some("turn/completed"), "{heard:#?}");
+    assert_eq!(received.last().map(|(method, _)| method.as_str()), Some("turn/completed"), "{received:#?}");
 }

@@ -1,4 +1,4 @@
-//! A store of files that refuses to append while a test wants it to.
+//! A file store whose appends fail while a flag is set.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Hooks: what they keep a turn from doing, and that they end with it.
+//! Hooks: what they block, and that they end with their turn.
 
 use std::fs;
 
@@ -18,18 +18,18 @@ async fn world(hooks: &[(&str, &str)]) -> World {
     world
 }
 
-/// The runs that have completed, as event and status.
+/// The completed runs of hooks, as event and status.
 fn ran(world: &World) -> Vec<String> {
     let shown = |told: &Value| format!("{} {}", told["run"]["eventName"], told["run"]["status"]).replace('"', "");
-    world.heard.of("hook/completed").iter().map(shown).collect()
+    world.received.of("hook/completed").iter().map(shown).collect()
 }
 
 #[tokio::test]
-async fn a_refused_prompt_leaves_no_trace_and_the_next_is_answered() {
+async fn a_blocked_prompt_is_neither_published_nor_recorded() {
     let world = world(&[("UserPromptSubmit", "if grep -q secret; then echo no >&2; exit 2; fi")]).await;
     let id = world.start(false).await;
     assert_eq!(world.ask(id, "a secret").await, "completed");
-    assert_eq!((world.model.calls().len(), world.heard.of("item/started").len()), (0, 0));
+    assert_eq!((world.model.calls().len(), world.received.of("item/started").len()), (0, 0));
     assert_eq!(world.stored(id).await, [("completed".into(), vec![])]);
     world.model.reply(message("yes"));
     assert_eq!(world.ask(id, "hello").await, "completed");
@@ -38,7 +38,7 @@ async fn a_refused_prompt_leaves_no_trace_and_the_next_is_answered() {
 }
 
 #[tokio::test]
-async fn what_is_said_meanwhile_is_asked_about_too() {
+async fn steered_input_is_passed_to_the_hooks() {
     let world = world(&[("UserPromptSubmit", "if grep -q secret; then echo no >&2; exit 2; fi")]).await;
     let id = world.start(false).await;
     let gate = Gate::new();
@@ -54,7 +54,7 @@ async fn what_is_said_meanwhile_is_asked_about_too() {
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_while_a_hook_wants_it_to() {
+async fn a_stop_hook_continues_the_turn() {
     let script = "if grep -q 'stop_hook_active\":false'; then echo 'look <again>' >&2; exit 2; fi";
     let world = world(&[("Stop", script)]).await;
     let id = world.start(false).await;
@@ -67,7 +67,7 @@ async fn a_turn_goes_on_while_a_hook_wants_it_to() {
 }
 
 #[tokio::test]
-async fn an_interrupt_ends_a_hook_and_lets_nothing_happen() {
+async fn an_interrupt_kills_a_hook_and_starts_nothing_further() {
     for (event, commands) in [("SessionStart", 0), ("UserPromptSubmit", 0), ("PreToolUse", 0), ("PostToolUse", 1)] {
         let world = world(&[(event, "echo $$ > pid; sleep 60")]).await;
         let id = world.start(false).await;
@@ -78,9 +78,9 @@ async fn an_interrupt_ends_a_hook_and_lets_nothing_happen() {
         until("hook", async || text().await.ends_with('\n')).await;
         world.interrupt(id, &turn).await.expect("it is running");
         assert_eq!(world.ended(&turn).await, "interrupted");
-        let started = world.heard.of("item/started");
+        let started = world.received.of("item/started");
         let begun = started.iter().filter(|told| told["item"]["type"] == "commandExecution").count();
-        assert_eq!((begun, world.heard.of("hook/completed").len()), (commands, 1), "{event}");
+        assert_eq!((begun, world.received.of("hook/completed").len()), (commands, 1), "{event}");
         let stat = format!("/proc/{}/stat", text().await.trim());
         until("end of the hook", async || {
             let stat = fs::read_to_string(&stat).unwrap_or_default();
@@ -91,11 +91,11 @@ async fn an_interrupt_ends_a_hook_and_lets_nothing_happen() {
 }
 
 #[tokio::test]
-async fn hooks_that_cannot_be_understood_are_told_of() {
+async fn an_invalid_hook_is_a_config_warning() {
     let world = world(&[("Stop", " ")]).await;
     let id = world.start(false).await;
     world.model.reply(message("one"));
     assert_eq!(world.ask(id, "hello").await, "completed");
-    let told = world.heard.of("configWarning");
+    let told = world.received.of("configWarning");
     assert_eq!((told.len(), &told[0]["details"]), (1, &json!("Stop: the command is empty")));
 }

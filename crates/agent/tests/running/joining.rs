@@ -20,7 +20,7 @@ async fn join(world: &World, id: ThreadId) -> Thread {
 }
 
 #[tokio::test]
-async fn a_message_that_streams_is_joined_with_its_text_so_far() {
+async fn a_client_that_joins_gets_a_streaming_message_with_its_text_so_far() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
@@ -30,7 +30,7 @@ async fn a_message_that_streams_is_joined_with_its_text_so_far() {
     let rest = text_delta("three").then(done(item(whole)));
     world.model.reply(added(item(json!([]))).then(text_delta("one ")).then(text_delta("two ")).wait(&gate).then(rest));
     let turn = world.say(id, "second").await.expect("a turn");
-    world.heard.find("item/agentMessage/delta", |delta| delta["delta"] == "two ").await;
+    world.received.find("item/agentMessage/delta", |delta| delta["delta"] == "two ").await;
     let thread = join(&world, id).await;
     let shown = thread.turns.last().and_then(|turn| turn.items.last()).expect("an item").clone();
     assert!(
@@ -39,14 +39,14 @@ async fn a_message_that_streams_is_joined_with_its_text_so_far() {
     );
     gate.open();
     world.ended(&turn).await;
-    let deltas = world.heard.of("item/agentMessage/delta");
+    let deltas = world.received.of("item/agentMessage/delta");
     let later: Vec<_> = deltas.iter().skip_while(|delta| delta["delta"] != "two ").skip(1).collect();
     assert_eq!(later.len(), 1, "{later:?}");
     assert_eq!(later[0]["delta"], "three");
 }
 
 #[tokio::test]
-async fn a_command_that_runs_is_joined_with_its_output_so_far() {
+async fn a_client_that_joins_gets_a_running_command_with_its_output_so_far() {
     let world = World::new().await;
     let id = world.start(false).await;
     let fifo = world.home.work().join("fifo");
@@ -54,7 +54,7 @@ async fn a_command_that_runs_is_joined_with_its_output_so_far() {
     let arguments = json!({ "command": "echo printed; read x < fifo; echo more", "login": false });
     world.model.reply(function_call("shell_command", arguments, "call_1")).reply(message("done"));
     let turn = world.say(id, "run it").await.expect("a turn");
-    world.heard.find("item/commandExecution/outputDelta", |delta| delta["delta"] == "printed\n").await;
+    world.received.find("item/commandExecution/outputDelta", |delta| delta["delta"] == "printed\n").await;
     let thread = join(&world, id).await;
     let shown = thread.turns.last().and_then(|turn| turn.items.last()).expect("an item").clone();
     let ThreadItem::CommandExecution { aggregated_output, .. } = &shown else { panic!("{shown:?}") };

@@ -1,4 +1,4 @@
-//! Turns of loaded threads: how they follow each other, what can be said to them, and what is left of them.
+//! Turns of loaded threads: their order, their input, their items and records.
 
 mod agent_tree;
 mod approving;
@@ -8,6 +8,6 @@ mod faulty;
 mod hooks;
 mod joining;
 mod persistence;
-mod telling;
+mod tool_outputs;
 mod wires;
 mod world;

@@ -1,4 +1,4 @@
-//! What a thread remembers, in memory and on disk.
+//! The conversation and the records of a thread, in memory and on disk.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use serde_json::json;
 
 use crate::world::{ME, World, answered, input, until};
 
-/// Longer than an idle thread keeps what it can read again.
+/// Longer than an idle thread keeps its conversation in memory.
 const LONG: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
-async fn a_thread_of_which_nothing_is_kept_remembers_while_it_is_loaded() {
+async fn an_idle_thread_keeps_or_reloads_its_conversation() {
     for ephemeral in [true, false] {
         let world = World::new().await;
         let id = world.start(ephemeral).await;
@@ -44,7 +44,7 @@ async fn a_rollback_that_is_refused_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_copy_of_which_nothing_is_kept_knows_what_was_said_before() {
+async fn an_ephemeral_fork_has_the_conversation_of_its_source() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
@@ -57,7 +57,7 @@ async fn a_copy_of_which_nothing_is_kept_knows_what_was_said_before() {
 }
 
 #[tokio::test]
-async fn what_was_said_is_kept_when_there_is_no_room_to_answer_it() {
+async fn input_is_recorded_when_the_compaction_before_it_fails() {
     let world = World::with("model_auto_compact_token_limit = 10").await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
@@ -71,7 +71,7 @@ async fn what_was_said_is_kept_when_there_is_no_room_to_answer_it() {
 }
 
 #[tokio::test]
-async fn what_was_shown_of_an_answer_that_broke_off_is_written_down() {
+async fn the_published_items_of_a_broken_answer_are_recorded() {
     let world = World::new().await;
     let id = world.start(false).await;
     let begun = added(json!({ "type": "message", "role": "assistant", "id": "msg_a", "content": [] }));
@@ -80,7 +80,7 @@ async fn what_was_shown_of_an_answer_that_broke_off_is_written_down() {
     let mode = json!({ "mode": "plan", "settings": { "model": "scripted-model" } });
     let turn = world.say_with(id, json!({ "input": input("plan"), "collaborationMode": mode })).await.expect("a turn");
     assert_eq!(world.ended(&turn).await, "failed");
-    let shown = world.heard.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect::<Vec<_>>();
+    let shown = world.received.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect::<Vec<_>>();
     assert_eq!(shown, ["userMessage", "reasoning", "plan", "agentMessage"]);
     let stored = world.stored(id).await;
     let kinds = ["userMessage", "reasoning", "plan", "agentMessage"].map(String::from);
@@ -88,7 +88,7 @@ async fn what_was_shown_of_an_answer_that_broke_off_is_written_down() {
 }
 
 #[tokio::test]
-async fn nothing_more_is_done_when_nothing_can_be_written_down() {
+async fn the_model_is_not_called_while_the_rollout_cannot_be_written() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
@@ -109,7 +109,7 @@ async fn nothing_more_is_done_when_nothing_can_be_written_down() {
 }
 
 #[tokio::test]
-async fn the_model_is_not_asked_about_what_could_not_be_written_down() {
+async fn the_model_is_not_called_when_the_first_record_cannot_be_written() {
     let world = World::new().await;
     let id = world.start(false).await;
     let sessions = world.home.write("sessions", "in the way");
@@ -121,7 +121,7 @@ async fn the_model_is_not_asked_about_what_could_not_be_written_down() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_command_in_the_background_is_written_down_whenever_it_comes() {
+async fn the_end_of_a_background_command_that_races_with_the_turns_end_is_recorded() {
     for round in 0..12 {
         let world = World::new().await;
         let id = world.start(false).await;
@@ -140,7 +140,7 @@ async fn the_end_of_a_command_in_the_background_is_written_down_whenever_it_come
         gate.open();
         end.await.expect("a task").expect("a pipe");
         world.ended(&turn).await;
-        world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+        world.received.find("item/completed", |told| told["item"]["id"] == "call_b").await;
         let items = world.stored(id).await.remove(0).1;
         assert!(items.contains(&"commandExecution".to_owned()), "{round}: {items:?}");
     }
@@ -161,13 +161,13 @@ async fn a_command_that_ends_while_another_process_holds_the_lease_is_recorded_l
     tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n")).await.expect("a task").expect("a pipe");
     drop(writer);
     world.ask(id, "and now?").await;
-    world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+    world.received.find("item/completed", |told| told["item"]["id"] == "call_b").await;
     let items = world.stored(id).await.remove(0).1;
     assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
 }
 
 #[tokio::test]
-async fn a_command_that_ends_while_the_disk_is_full_is_shown_once_it_is_written() {
+async fn the_end_of_a_background_command_is_published_after_it_is_recorded() {
     let world = World::new().await;
     let id = world.start(false).await;
     let fifo = world.home.work().join("fifo");
@@ -177,31 +177,31 @@ async fn a_command_that_ends_while_the_disk_is_full_is_shown_once_it_is_written(
     world.ask(id, "start it").await;
     world.store.full.store(true, Ordering::Relaxed);
     tokio::task::spawn_blocking(move || std::fs::write(fifo, "go\n")).await.expect("a task").expect("a pipe");
-    // A turn is refused as long as what came before it cannot be written.
+    // A turn is refused while earlier records cannot be written.
     until("refused turn", async || world.say(id, "too early").await.is_err()).await;
-    assert!(!world.heard.of("item/completed").iter().any(|told| told["item"]["id"] == "call_b"), "not written");
+    assert!(!world.received.of("item/completed").iter().any(|told| told["item"]["id"] == "call_b"), "not written");
     world.store.full.store(false, Ordering::Relaxed);
-    world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+    world.received.find("item/completed", |told| told["item"]["id"] == "call_b").await;
     let items = world.stored(id).await.remove(0).1;
     assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
 }
 
 #[tokio::test]
-async fn nothing_of_a_turn_is_shown_that_could_not_be_written() {
+async fn an_item_that_cannot_be_recorded_is_not_published() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.ask(id, "first").await;
     let gate = Gate::new();
     world.model.reply(message("lost").after(&gate));
     let turn = world.say(id, "second").await.expect("a turn");
-    world.heard.find("item/completed", |told| told["item"]["content"][0]["text"] == "second").await;
+    world.received.find("item/completed", |told| told["item"]["content"][0]["text"] == "second").await;
     world.store.full.store(true, Ordering::Relaxed);
     gate.open();
-    let end = world.heard.find("turn/completed", |params| params["turn"]["id"] == *turn).await;
+    let end = world.received.find("turn/completed", |params| params["turn"]["id"] == *turn).await;
     assert_eq!(end["turn"]["status"], "failed");
     let why = end["turn"]["error"]["message"].as_str().expect("a message");
     assert!(why.starts_with("the thread could not be saved: disk: "), "{why}");
-    let shown = world.heard.of("item/completed");
+    let shown = world.received.of("item/completed");
     assert!(!shown.iter().any(|told| told["item"]["text"] == "lost"), "{shown:#?}");
     world.store.full.store(false, Ordering::Relaxed);
     world.ask(id, "third").await;
@@ -209,7 +209,7 @@ async fn nothing_of_a_turn_is_shown_that_could_not_be_written() {
 }
 
 #[tokio::test]
-async fn a_thread_with_a_brought_history_has_its_first_message_as_preview() {
+async fn the_preview_of_a_thread_with_a_clients_history_is_its_first_user_message() {
     let world = World::new().await;
     let user =
         |text: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": text }] });
@@ -229,7 +229,7 @@ async fn a_thread_with_a_brought_history_has_its_first_message_as_preview() {
 }
 
 #[tokio::test]
-async fn a_thread_that_was_only_reviewed_is_listed() {
+async fn a_thread_with_only_a_review_is_listed() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.model.reply(message("looks fine"));
@@ -243,8 +243,8 @@ async fn a_thread_that_was_only_reviewed_is_listed() {
     let page = restarted.list(ListQuery { providers: None, ..ListQuery::new("") }).await.expect("a list");
     let shown: Vec<_> = page.threads.iter().map(|thread| (thread.id(), thread.preview.as_deref())).collect();
     assert_eq!(shown, [(id, Some("Look at my changes."))]);
-    // What was shown is what is read again.
-    let live: Vec<_> = world.heard.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect();
+    // The published items equal the stored ones.
+    let live: Vec<_> = world.received.of("item/completed").iter().map(|told| told["item"]["type"].clone()).collect();
     assert_eq!(json!(live), json!(world.stored(id).await.remove(0).1));
 }
 
@@ -263,14 +263,14 @@ async fn name_and_git_facts_of_a_thread_without_turns_are_shown() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_unloaded_ends_its_commands_in_the_background() {
+async fn unloading_a_thread_kills_its_background_commands() {
     let world = World::new().await;
     let id = world.start(false).await;
     let arguments = json!({ "cmd": "sleep 60", "login": false, "yield_time_ms": 1 });
     world.model.reply(function_call("exec_command", arguments, "call_b"));
     world.ask(id, "start it").await;
     world.threads.close_all().await;
-    let item = world.heard.find("item/completed", |told| told["item"]["id"] == "call_b").await;
+    let item = world.received.find("item/completed", |told| told["item"]["id"] == "call_b").await;
     assert_eq!(item["item"]["status"], "failed");
     let items = world.stored(id).await.remove(0).1;
     assert!(items.contains(&"commandExecution".to_owned()), "{items:?}");
@@ -278,12 +278,12 @@ async fn a_thread_that_is_unloaded_ends_its_commands_in_the_background() {
 }
 
 #[tokio::test]
-async fn a_turn_that_breaks_down_is_written_down_as_failed() {
+async fn a_turn_whose_task_panics_is_recorded_as_failed() {
     for method in ["item/started", "item/completed", "thread/tokenUsage/updated"] {
         let world = World::new().await;
         let id = world.start(false).await;
         world.model.reply(message("one"));
-        *world.heard.breaks_at.lock().expect("a lock") = Some(method);
+        *world.received.breaks_at.lock().expect("a lock") = Some(method);
         assert_eq!(world.ask(id, "first").await, "failed", "{method}");
         let stored = world.stored(id).await;
         assert_eq!((stored.len(), stored[0].0.as_str()), (1, "failed"), "{method}: {stored:?}");

@@ -1,11 +1,11 @@
-//! Threads with a store, a scripted model and somebody who listens, and no server around them.
+//! Threads with a store, a scripted model and one subscriber, without a server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loomd_agent::{
     Approval, Audience, Event, EventId, EventKind, EventSink, NewThread, Opened, Profile, Refusal, Reply, Resolve,
-    Resolved, SendFuture, Services, Settings, Subscriber, Threads,
+    ResolvedSettings, SendFuture, Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
@@ -27,17 +27,17 @@ pub struct World {
     pub model: ScriptedModel,
     pub home: Home,
     pub threads: Threads,
-    pub heard: Arc<HookOutcome>,
+    pub received: Arc<ReceivedEvents>,
     pub store: Arc<FaultyStore>,
 }
 
-/// All that was told, in order, as method and params.
+/// The event sink of the tests: all notifications, in order, as method and params.
 #[derive(Default)]
-pub struct HookOutcome {
-    told: Mutex<Vec<(String, Value)>>,
+pub struct ReceivedEvents {
+    notifications: Mutex<Vec<(String, Value)>>,
     ids: Mutex<Vec<EventId>>,
     arrived: Notify,
-    /// Whoever tells this, once, breaks down.
+    /// The next publisher of a notification with this method panics.
     pub breaks_at: Mutex<Option<&'static str>>,
 }
 
@@ -46,32 +46,32 @@ impl World {
         Self::with("").await
     }
 
-    /// With more configuration.
+    /// A world with additional configuration.
     pub async fn with(config: &str) -> Self {
         let model = ScriptedModel::start().await;
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
-        let heard = Arc::new(HookOutcome::default());
+        let received = Arc::new(ReceivedEvents::default());
         let files = FileStore::new(Options { home: home.path(), sqlite_home: None });
         let store = Arc::new(FaultyStore { files, full: Arc::default() });
         let mut environment = Environment::of_this_process();
-        // Commands must not meet the profile of whoever runs the test.
+        // Commands must not read the shell profile of the user who runs the test.
         environment.set("HOME", home.user().to_string_lossy());
         let services = Services::new(home.path(), Http::new(&|_| None), environment);
         let threads = Threads::new(
             Arc::clone(&store) as Arc<dyn Store>,
-            Arc::clone(&heard) as Arc<dyn EventSink>,
+            Arc::clone(&received) as Arc<dyn EventSink>,
             Arc::new(services),
         );
-        Self { model, home, threads, heard, store }
+        Self { model, home, threads, received, store }
     }
 
-    fn resolved(&self) -> Resolved {
+    fn resolved(&self) -> ResolvedSettings {
         let home = AbsolutePathBuf::new(self.home.path()).expect("an absolute path");
         let flags = Overrides::default();
         let loaded = loomd_config::load(&LoadRequest::new(&home, &flags)).expect("a configuration");
         let config = loomd_config::resolve(&loaded).expect("a configuration");
         let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
-        Resolved {
+        ResolvedSettings {
             settings: Settings {
                 model: "scripted-model".into(),
                 model_provider: config.config.model_provider().to_owned(),
@@ -120,12 +120,12 @@ impl World {
         opened.thread.id.parse().expect("an id")
     }
 
-    /// Says something; the turn in which it is answered.
+    /// Starts a turn with a text, or steers the running one. Returns the turn's id.
     pub async fn say(&self, id: ThreadId, text: &str) -> Result<String, Refusal> {
         self.say_with(id, json!({ "input": input(text) })).await
     }
 
-    /// With params beside the thread's id.
+    /// Like [`Self::say`], with params in addition to the thread's id.
     pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
         params["threadId"] = json!(id.to_string());
         let params: TurnStartParams = serde_json::from_value(params).expect("params");
@@ -133,7 +133,7 @@ impl World {
         Ok(turn.id)
     }
 
-    /// Says something and waits until it has been answered; how the turn ended.
+    /// Starts a turn with a text and waits for its end. Returns its status.
     pub async fn ask(&self, id: ThreadId, text: &str) -> String {
         let turn = self.say(id, text).await.expect("a turn");
         self.ended(&turn).await
@@ -153,13 +153,13 @@ impl World {
         turn.expect("a turn").id
     }
 
-    /// How a turn ended, when it has.
+    /// Waits for the end of a turn. Returns its status.
     pub async fn ended(&self, turn: &str) -> String {
-        let end = self.heard.find("turn/completed", |params| params["turn"]["id"] == *turn).await;
+        let end = self.received.find("turn/completed", |params| params["turn"]["id"] == *turn).await;
         end["turn"]["status"].as_str().expect("a status").to_owned()
     }
 
-    /// What the user said, as the model was told in its newest call.
+    /// The texts of the user's messages in the last model call.
     pub async fn last_call(&self) -> Vec<String> {
         let calls = self.model.calls();
         let call = calls.last().expect("a call");
@@ -182,7 +182,7 @@ pub fn input(text: &str) -> Vec<UserInput> {
     vec![UserInput::Text { text: text.into(), text_elements: Vec::new() }]
 }
 
-/// What is answered to a request; fails when nothing is.
+/// The reply to a request. Panics when there is none.
 pub async fn answered<T: Send + 'static>(ask: impl AsyncFnOnce(Reply<T>)) -> Result<T, Refusal> {
     let (answer, answered) = oneshot::channel();
     let reply: Reply<T> = Box::new(|result| _ = answer.send(result));
@@ -197,7 +197,7 @@ pub async fn in_time<F: Future>(what: &str, work: F) -> F::Output {
     tokio::time::timeout(TIMEOUT, work).await.unwrap_or_else(|_| panic!("no {what} within {TIMEOUT:?}"))
 }
 
-/// Looks again and again until something has come true.
+/// Polls a condition until it holds.
 pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     let looking = async {
         while !is_so().await {
@@ -207,14 +207,14 @@ pub async fn until(what: &str, is_so: impl AsyncFn() -> bool) {
     in_time(what, looking).await;
 }
 
-impl HookOutcome {
+impl ReceivedEvents {
     fn note(&self, notification: &ServerNotification) {
         let json = notification.encode().expect("a notification");
         let mut told: Value = serde_json::from_slice(&json).expect("JSON");
         let told = (word(&told["method"]), told["params"].take());
         let breaks = self.breaks_at.lock().unwrap_or_else(PoisonError::into_inner).take_if(|method| *method == told.0);
         assert_eq!(breaks, None, "as the test wants it");
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        self.notifications.lock().unwrap_or_else(PoisonError::into_inner).push(told);
         self.arrived.notify_waiters();
     }
 
@@ -223,17 +223,17 @@ impl HookOutcome {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Everything so far.
+    /// All notifications so far.
     pub fn all(&self) -> Vec<(String, Value)> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.notifications.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Params of all that were told so far.
+    /// The params of all notifications of a method so far.
     pub fn of(&self, method: &str) -> Vec<Value> {
         self.all().into_iter().filter(|(told, _)| told == method).map(|(_, params)| params).collect()
     }
 
-    /// The first notification like this, past or future.
+    /// Waits for the first notification of a method that `wanted` accepts, also an earlier one.
     pub async fn find(&self, method: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let found = async {
             loop {
@@ -251,7 +251,7 @@ impl HookOutcome {
     }
 }
 
-impl EventSink for HookOutcome {
+impl EventSink for ReceivedEvents {
     fn send<'a>(&'a self, _: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
         self.ids.lock().unwrap_or_else(PoisonError::into_inner).push(event.id);
         if let EventKind::Notification(notification) = &event.kind {

@@ -31,7 +31,7 @@ const QUEUE: usize = 128;
 const MAX_MESSAGE: usize = 256 * 1024 * 1024;
 
 /// How long a server may take to exit after the client has closed. It may have turns to interrupt and store.
-const CLOSE_GRACE: Duration = Duration::from_secs(10);
+pub(crate) const CLOSE_GRACE: Duration = Duration::from_secs(10);
 
 /// How long a server that does not read may take to accept what was queued when the client closed.
 const UNREAD_GRACE: Duration = Duration::from_secs(2);

@@ -1,5 +1,5 @@
-//! A server process that this client spawns, on its stdin and stdout. Its stderr is logged, and the end of it is part
-//! of [`Disconnect`].
+//! A server process that this client spawns, on its stdin and stdout. Its stderr is inherited, or logged, and then the
+//! end of it is part of [`Disconnect`].
 
 use std::collections::VecDeque;
 use std::io;
@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, ChildStderr, Command};
+use tokio::process::{Child, Command};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
-use super::{CLOSE_GRACE, Disconnect, QUEUE, Transport, lines};
+use super::{Disconnect, QUEUE, Transport, lines};
 use crate::Program;
 
 /// Bytes of stderr that are kept: enough for a panic with its backtrace.
@@ -25,7 +25,8 @@ const PIPE_GRACE: Duration = Duration::from_millis(500);
 
 pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
     let mut command = Command::new(&program.path);
-    command.args(&program.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let stderr = if program.inherits_stderr { Stdio::inherit() } else { Stdio::piped() };
+    command.args(&program.args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(stderr).kill_on_drop(true);
     if let Some(folder) = &program.cwd {
         command.current_dir(folder);
     }
@@ -36,16 +37,16 @@ pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
         };
     }
     let mut child = command.spawn()?;
-    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+    let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
         return Err(io::Error::other("the process has no pipes"));
     };
     let (to_client, incoming) = mpsc::channel(QUEUE);
     let (outgoing, from_client) = mpsc::channel(QUEUE);
     let (sender, ended) = oneshot::channel();
+    let close_grace = program.close_grace;
     tokio::spawn(async move {
         let (writing, reading) = (lines::write(stdin, from_client), lines::read(stdout, to_client));
-        _ = sender.send(supervise(child, stderr, writing, reading).await);
+        _ = sender.send(supervise(child, close_grace, writing, reading).await);
     });
     Ok(Transport { incoming, outgoing, ended: Box::pin(async { ended.await.unwrap_or_default() }) })
 }
@@ -53,17 +54,17 @@ pub(crate) fn spawn(program: &Program) -> io::Result<Transport> {
 /// Waits for the end of the process, and kills it if it does not exit soon after a pipe was closed.
 async fn supervise(
     mut child: Child,
-    stderr: ChildStderr,
+    close_grace: Duration,
     writing: impl Future<Output = ()> + Send + 'static,
     reading: impl Future<Output = ()>,
 ) -> Disconnect {
     let tail = Tail::default();
-    let logging = tokio::spawn(read_stderr(stderr, tail.clone()));
+    let logging = child.stderr.take().map(|stderr| tokio::spawn(read_stderr(stderr, tail.clone())));
     let writing = tokio::spawn(writing);
     let mut reading = Box::pin(reading);
     let closing = async {
         _ = writing.await;
-        sleep(CLOSE_GRACE).await;
+        sleep(close_grace).await;
     };
     tokio::select! {
         () = &mut reading => {}
@@ -79,7 +80,9 @@ async fn supervise(
             child.wait().await.ok()
         }
     };
-    _ = timeout(PIPE_GRACE, logging).await;
+    if let Some(logging) = logging {
+        _ = timeout(PIPE_GRACE, logging).await;
+    }
     Disconnect { status, stderr: tail.text(), reason: None }
 }
 

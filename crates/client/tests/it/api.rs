@@ -93,7 +93,7 @@ async fn test_4_starting_a_turn_gives_the_turn() {
 }
 
 #[tokio::test]
-async fn test_5_running_a_turn_collects_what_it_did() {
+async fn test_5_running_a_turn_collects_its_items() {
     let (thread, mut server) = with_thread(Options::default()).await;
     let usage = json!({
         "totalTokens": 15, "inputTokens": 10, "cachedInputTokens": 0, "outputTokens": 5, "reasoningOutputTokens": 0,

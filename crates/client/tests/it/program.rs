@@ -51,6 +51,20 @@ async fn noise_and_partial_lines_on_stdout_are_tolerated() {
 }
 
 #[tokio::test]
+async fn an_inherited_stderr_is_not_captured() {
+    let client = Client::connect(script("cat > /dev/null; echo bye >&2").inherit_stderr(), Options::default());
+    let ended = client.await.expect("a connection").close().await;
+    assert_eq!((ended.status.unwrap().code(), ended.stderr.as_str()), (Some(0), ""));
+}
+
+#[tokio::test]
+async fn a_program_that_does_not_exit_is_killed_after_its_grace() {
+    let program = script("while :; do sleep 1; done").close_grace(Duration::from_millis(10));
+    let ended = Client::connect(program, Options::default()).await.expect("a connection").close().await;
+    assert_eq!(ended.status.unwrap().signal(), Some(9));
+}
+
+#[tokio::test]
 async fn closing_closes_stdin_and_waits_for_the_exit() {
     let client = connect("cat > /dev/null; echo bye >&2; exit 5").await;
     let ended = client.close().await;

@@ -15,6 +15,18 @@ fn models() -> Value {
 }
 
 #[tokio::test]
+async fn notifications_are_sent_with_and_without_params() {
+    let (client, mut server) = connected(Options::default()).await;
+    client.notify("custom/hello", Some(json!({ "a": 1 }))).await.unwrap();
+    client.notify("custom/bye", None).await.unwrap();
+    assert_eq!(server.message().await, json!({ "method": "custom/hello", "params": { "a": 1 } }));
+    assert_eq!(server.message().await, json!({ "method": "custom/bye" }));
+    drop(server);
+    client.close().await;
+    assert!(matches!(client.notify("custom/late", None).await, Err(Error::Closed)));
+}
+
+#[tokio::test]
 async fn responses_in_any_order_complete_their_requests() {
     let (client, mut server) = connected(Options::default()).await;
     let playing = async {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use loomd_client::protocol::{ServerNotification, TurnStatus};
+use loomd_client::protocol::{CodexErrorInfo, ServerNotification, TurnStatus};
 use loomd_client::{Error, EventKind, Options};
 use serde_json::{Value, json};
 
@@ -108,6 +108,38 @@ async fn a_turn_without_events_times_out_and_is_interrupted() {
     let (done, ()) = tokio::join!(thread.run("hi"), playing);
     let error = done.unwrap_err();
     assert_eq!(error.to_string(), "no event of turn u for 300s");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_beyond_its_limit_is_interrupted_although_events_come() {
+    let (thread, mut server) = with_thread(Options::default().turn_limit(Duration::from_secs(60))).await;
+    let playing = async {
+        server.answer("turn/start", started()).await;
+        for _ in 0..7 {
+            tokio::time::sleep(Duration::from_secs(9)).await;
+            let delta = json!({ "threadId": "t", "turnId": "u", "itemId": "m", "delta": "." });
+            server.notify("item/agentMessage/delta", delta).await;
+        }
+        let (_, params) = server.request("turn/interrupt").await;
+        assert_eq!(params, json!({ "threadId": "t", "turnId": "u" }));
+    };
+    let (done, ()) = tokio::join!(thread.run("hi"), playing);
+    assert_eq!(done.unwrap_err().to_string(), "turn u did not end within 60s");
+}
+
+#[tokio::test]
+async fn an_error_kind_of_a_newer_server_is_kept_as_received() {
+    let (thread, mut server) = with_thread(Options::default()).await;
+    let kind = json!({ "modelCap": { "model": "m", "reset_after_seconds": 60 } });
+    let playing = async {
+        server.answer("turn/start", started()).await;
+        let error = json!({ "message": "no more", "codexErrorInfo": kind, "additionalDetails": "later" });
+        let failed = json!({ "id": "u", "items": [], "status": "failed", "error": error });
+        server.notify("turn/completed", json!({ "threadId": "t", "turn": failed })).await;
+    };
+    let (done, ()) = tokio::join!(thread.run("hi"), playing);
+    let Err(Error::TurnFailed(done)) = done else { panic!("{done:?}") };
+    assert_eq!(done.turn.error.unwrap().codex_error_info, Some(CodexErrorInfo::Unknown(kind.clone())));
 }
 
 #[tokio::test(start_paused = true)]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use loomd_config::{Edit, WriteError, WriteRequest};
-use loomd_protocol::{ConfigWriteResponse, JsonValue, MergeStrategy, WriteStatus};
+use loomd_protocol::{AbsolutePathBuf, ConfigWriteResponse, JsonValue, MergeStrategy, WriteStatus};
 use serde_json::json;
 
 use crate::{Fixture, bare, user};
@@ -178,4 +178,21 @@ fn pinned_features_cannot_be_written() {
          [tool_search=false] (set by <root>/requirements.toml)"
     );
     fixture.write(&[edit("features.tool_search", json!(false))]).unwrap();
+}
+
+#[test]
+fn one_value_is_set_in_any_configuration_file_unless_that_breaks_it() {
+    let fixture = user("[mcp_servers.srv]\ncommand = 'x' # c\n");
+    let file = AbsolutePathBuf::new(fixture.home.join("config.toml")).unwrap();
+    let set = |server: &str, tool: &str| {
+        let key = ["mcp_servers", server, "tools", tool, "approval_mode"].map(str::to_owned);
+        loomd_config::set_value(&fixture.home, &file, &key, &json!("approve"))
+    };
+    set("srv", "do.it").unwrap();
+    let expected =
+        "[mcp_servers.srv]\ncommand = 'x' # c\n\n[mcp_servers.srv.tools.\"do.it\"]\napproval_mode = \"approve\"\n";
+    assert_eq!(fixture.text(), expected);
+    let refused = set("elsewhere", "t").unwrap_err().to_string();
+    assert!(refused.contains("invalid transport"), "{refused}");
+    assert_eq!(fixture.text(), expected);
 }

@@ -17,7 +17,7 @@ use super::kill::kill_all;
 use super::launch::Launch;
 use super::platform::{ExitHandle, Stack};
 
-/// How often killed programs that have not ended yet are looked at again.
+/// How often killed programs that have not ended yet are polled.
 const REAP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A program that leads its own process group. Dropped, the whole group is killed unless its leader has

@@ -29,19 +29,19 @@ impl Drop for RunningSandbox {
     }
 }
 
-/// Who holds a socket.
+/// The kind of processes that hold a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketHolder {
     /// Only processes in a sandbox of ours.
     OwnSandbox,
     /// At least one process that is in no sandbox of ours.
     Other,
-    /// None that could be found: the socket is on its way between processes, or its holder is out of our sight.
+    /// No holder was found: the socket is being passed between processes, or its holder is not visible.
     Unknown,
 }
 
-/// Who holds the socket with this inode. Looks at the descriptors of every process while a sandboxed command runs, and
-/// at nothing otherwise. Blocks.
+/// Returns the kind of holders of the socket with this inode. Reads the descriptors of every process while a sandboxed
+/// command runs, and nothing otherwise. Blocks.
 pub fn socket_holder(inode: u64) -> SocketHolder {
     if RUNNING.load(Ordering::SeqCst) == 0 {
         return SocketHolder::Other;
@@ -57,7 +57,7 @@ pub fn socket_holder(inode: u64) -> SocketHolder {
     holder
 }
 
-/// Whether a process runs in a sandbox of this process. An error when it is gone, or nothing can be said.
+/// Whether a process runs in a sandbox of this process. An error when it has ended or cannot be inspected.
 pub fn is_in_own_sandbox(pid: u32) -> io::Result<bool> {
     let own = std::process::id();
     if pid == own {
@@ -65,7 +65,8 @@ pub fn is_in_own_sandbox(pid: u32) -> io::Result<bool> {
     }
     let us = Status::of(own)?;
     let mut status = Status::of(pid)?;
-    // What is confined stays so, and what it starts is confined as well.
+    // Confinement is permanent and inherited, so a process that is not more confined than this one is in no sandbox of
+    // it.
     if !status.is_confined_more_than(&us) {
         return Ok(false);
     }
@@ -79,7 +80,7 @@ pub fn is_in_own_sandbox(pid: u32) -> io::Result<bool> {
     Err(io::Error::other("too many ancestors"))
 }
 
-/// Deeper than any tree of processes that means well.
+/// The most ancestors of a process that are followed.
 const MAX_ANCESTORS: usize = 4096;
 
 #[cfg(test)]

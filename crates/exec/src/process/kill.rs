@@ -7,21 +7,21 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::platform::{all_processes, children};
 
-/// Bounds the search for a tree that grows as fast as it is listed.
+/// The most rounds of the search, for a tree that grows as fast as it is listed.
 const ROUNDS: usize = 256;
 
 /// Kills a program, its group and session, and all that descends from it, in whatever session: also daemons, which the
 /// program has adopted as their parents ended (see `launch.rs`). The program must not have been reaped, so that its
 /// number can only mean itself.
 pub(super) fn kill_all(leader: Pid) {
-    // Stopped, they start no others while we look for them.
+    // Stopped processes start no others during the search.
     let mut found = BTreeSet::from([leader.as_raw_pid()]);
     let _ = kill_process_group(leader, Signal::STOP);
     let mut quiet = 0;
     for _ in 0..ROUNDS {
         let more: BTreeSet<_> =
             found.iter().flat_map(|pid| children(*pid)).filter(|pid| !found.contains(pid)).collect();
-        // One that was adopted while we looked shows at the second look.
+        // A process that was adopted during a round is found in the next one.
         quiet = if more.is_empty() { quiet + 1 } else { 0 };
         if quiet == 2 {
             break;
@@ -49,8 +49,8 @@ fn send(pid: i32, signal: Signal) {
     }
 }
 
-/// 0 for the kernel's own, -1 for what is gone.
+/// The session of a process: 0 for kernel threads, -1 for a process that has ended.
 fn session_of(pid: i32) -> libc::pid_t {
-    // SAFETY: getsid only takes a number. The safe wrapper that we know does not expect a 0.
+    // SAFETY: getsid only takes a number. The safe wrapper of rustix does not expect a 0.
     unsafe { libc::getsid(pid) }
 }

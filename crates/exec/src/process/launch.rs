@@ -1,5 +1,5 @@
-//! What starting a program needs, prepared before there is a child, and what the child does to become the program.
-//! The standard library cannot start one with a session of its own, a controlling terminal and a signal for when we die.
+//! What starting a program needs, prepared before there is a child, and what the child does to become the program. The
+//! standard library cannot start one with a session of its own, a controlling terminal and a signal for when we die.
 #![allow(unsafe_code)]
 
 use std::ffi::{CString, c_char, c_int};
@@ -16,14 +16,14 @@ use crate::file_limit;
 use crate::helper::CHANNEL;
 use crate::{Command, Error};
 
-/// Where programs are looked for when the environment does not say.
+/// The `PATH` for an environment without one.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 const HIGHEST_SIGNAL: c_int = 64;
 
-/// Everything the child needs, made beforehand: it must not allocate, lock or unwind.
+/// Everything the child needs, allocated beforehand: it must not allocate, lock or unwind.
 pub(super) struct Launch {
     candidates: Vec<CString>,
-    /// One free place, then the words: a file that turns out to be a script gets `/bin/sh` in front.
+    /// One free slot, then the arguments: a script without interpreter line gets `/bin/sh` in front.
     argv: Vec<CString>,
     env: Vec<CString>,
     cwd: CString,
@@ -85,7 +85,7 @@ impl Launch {
         })
     }
 
-    /// Does not end the program when we do.
+    /// The program is not killed when this process dies.
     pub fn outliving_us(mut self) -> Self {
         self.outlives_us = true;
         self
@@ -203,7 +203,8 @@ pub(super) unsafe fn become_program(prepared: &mut PreparedLaunch) -> c_int {
     }
 }
 
-/// Handlers of ours must not run in the child, and what we ignore for ourselves it should not.
+/// Restores the default handling of all signals: handlers of this process must not run in the child, and signals that
+/// this process ignores should not be ignored there.
 ///
 /// # Safety
 /// As for `become_program`; signals are blocked until the end of this function.

@@ -1,5 +1,5 @@
-//! One running program: how it is connected, how it is waited for, and that it ends when dropped. What its
-//! output means and how much of it is kept is for callers to say.
+//! One running program: its connections, waiting for it, and killing it when dropped. Callers decide how much of its
+//! output is kept.
 
 mod child;
 mod confined;
@@ -35,8 +35,8 @@ pub use stdio::{Input, Output, Size, Stdio, Terminal};
 use crate::sandbox::is_wrapped;
 use crate::{Command, Result};
 
-/// A program that leads a session and a process group of its own. Dropped before it ended, it is killed with
-/// all it started; so it is when this process dies.
+/// A program that leads a session and a process group of its own. It is killed with all its descendants when this is
+/// dropped before it ended, and when this process dies.
 #[derive(Debug)]
 pub struct Process {
     child: child::Child,

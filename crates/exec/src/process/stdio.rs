@@ -1,4 +1,4 @@
-//! What a program is connected to: nothing, pipes or a terminal, and our ends of it.
+//! The standard streams of a program (nothing, pipes or a terminal), and the parent's ends of them.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ pub enum Stdio {
     Terminal(Size),
 }
 
-/// Of a terminal, in characters.
+/// The size of a terminal, in characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
     pub rows: u16,
@@ -46,7 +46,7 @@ impl Terminal {
     }
 }
 
-/// Where a program's output is read.
+/// The read end of a program's output.
 #[derive(Debug)]
 pub struct Output(OutputSource);
 
@@ -65,7 +65,7 @@ impl Output {
             OutputSource::Terminal(terminal) => {
                 let read = |fd: &OwnedFd| Ok(rustix::io::read(fd, &mut *buffer)?);
                 match terminal.0.async_io(Interest::READABLE, read).await {
-                    // How a terminal says that its last user is gone.
+                    // A terminal returns EIO once no process has its other side open.
                     Err(error) if error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error()) => Ok(0),
                     other => other,
                 }
@@ -74,7 +74,7 @@ impl Output {
     }
 }
 
-/// Where a program's input is written. Dropped, a pipe is at its end.
+/// The write end of a program's input. Dropping it closes a pipe.
 #[derive(Debug)]
 pub struct Input(InputTarget);
 
@@ -99,8 +99,8 @@ impl Input {
         }
     }
 
-    /// Lets the program read end of file. On a terminal that takes a line's end and the end-of-transmission
-    /// character, because it only counts at the start of a line.
+    /// Lets the program read end of file. On a terminal this writes a line end and the end-of-transmission character,
+    /// which has this meaning only at the start of a line.
     pub async fn close(mut self) -> io::Result<()> {
         match self.0 {
             InputTarget::Pipe(_) => Ok(()),

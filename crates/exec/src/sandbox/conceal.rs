@@ -1,6 +1,6 @@
 //! A folder that commands see without some of its entries, and read-only: our home, with the credentials in it. The
-//! folder is covered and its other entries are put back, so that an entry that is replaced or made later, as a refreshed
-//! token is, does not come to light in a command that already runs.
+//! folder is covered and its other entries are put back, so that an entry that is replaced or made later, as a
+//! refreshed token is, does not come to light in a command that already runs.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ConcealedFolder {
-    /// Without links.
+    /// A path without links.
     pub folder: PathBuf,
     pub names: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! Whether a failed command was probably denied something by its sandbox. A heuristic: programs report a refused
-//! system call in words of their own.
+//! Whether a failed command was probably denied something by its sandbox. A heuristic, because each program reports a
+//! refused system call in its own way.
 
 use crate::{FinishedCommand, Outcome};
 

@@ -9,17 +9,17 @@ use super::{Sandbox, WritableRoot};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layer<'a> {
-    /// A folder that cannot be moved, whatever may be done in it: another layer lies inside, and would move with it to a
-    /// path that the next command's sandbox does not cover.
+    /// A folder that cannot be moved, whatever may be done in it: another layer lies inside, and would move with it to
+    /// a path that the next command's sandbox does not cover.
     Pinned(&'a Path),
-    /// Part of a writable root that stays as it is, itself and not what it leads to.
+    /// A part of a writable root that must not be changed: of a link, the link itself and not its target.
     Protected(&'a Path),
     Writable(&'a WritableRoot),
-    /// May be read only.
+    /// Can be read and not written.
     ReadOnly(&'a Path),
-    /// May not even be read.
+    /// Can be neither read nor written.
     Closed(&'a Path),
-    /// May be read only, but for some entries.
+    /// Can be read, except for some entries, and not written.
     Concealed(&'a ConcealedFolder),
 }
 
@@ -58,7 +58,7 @@ impl Sandbox {
         layers
     }
 
-    /// The same, with what is protected in writable roots, and what must be pinned for all of it.
+    /// All layers with the protected paths of writable roots, and the folders that have to be pinned for them.
     pub(super) fn overlay(&self) -> Vec<Layer<'_>> {
         let mut layers = self.layers();
         let protected = self.writable.iter().flat_map(|root| root.protected.iter().chain(&root.absent));
@@ -67,7 +67,7 @@ impl Sandbox {
         let at = |path: &Path| layers.iter().find(|layer| layer.path() == path);
         for layer in &layers {
             let above = || layer.path().ancestors().skip(1);
-            // Only what lies in a writable folder could be moved.
+            // Only entries of a writable folder could be moved.
             if matches!(above().find_map(at), Some(Layer::Writable(_))) {
                 pinned.extend(above().take_while(|folder| at(folder).is_none()));
             }

@@ -1,18 +1,18 @@
-//! How much of the machine a confined command may take.
+//! The resource limits of confined commands.
 
 use loomd_config::config_toml::CommandLimits;
 use serde::{Deserialize, Serialize};
 
-/// What processes of a sandbox may take. `None`: as much as there is.
+/// The resources of the processes of a sandbox. `None`: no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// How many processes and threads there may be at a time.
+    /// The most processes and threads at a time.
     pub processes: Option<u64>,
-    /// How many bytes each process may allocate.
+    /// The most bytes that each process may allocate.
     pub memory: Option<u64>,
 }
 
-/// More than any build starts; a fork bomb stops here.
+/// The default limit of processes: more than builds start, and a bound for fork bombs.
 const PROCESSES: u64 = 4096;
 /// The part of the machine's memory that one process gets: three of four.
 const MEMORY: (u64, u64) = (3, 4);
@@ -25,7 +25,7 @@ impl Default for ResourceLimits {
 }
 
 impl ResourceLimits {
-    /// The limits that the configuration asks for, and the usual ones where it says nothing.
+    /// The configured limits, with defaults for those that are not configured.
     pub fn configured(limits: Option<&CommandLimits>) -> Self {
         let usual = Self::default();
         let Some(limits) = limits else { return usual };

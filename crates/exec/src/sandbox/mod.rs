@@ -1,6 +1,6 @@
-//! How a command is confined: which files it may read and write, and whether it may reach the network. A command
-//! that cannot be confined as its sandbox asks does not run. Each platform enforces a [`Sandbox`] in its own way
-//! (`linux/`, `macos/`); what a sandbox grants is decided here.
+//! Sandboxes: which files a command may read and write, and whether it may reach the network. A command whose sandbox
+//! cannot be enforced does not run. Each platform enforces a [`Sandbox`] in its own way (`linux/`, `macos/`); what it
+//! grants is decided here.
 
 mod conceal;
 mod denial;
@@ -41,13 +41,13 @@ pub use roots::{Grant, Roots};
 
 use crate::{Command, Result};
 
-/// What a command may touch.
+/// What a command may access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sandbox {
     /// `None`: everything.
     readable: Option<Vec<ReadableRoot>>,
     writable: Vec<WritableRoot>,
-    /// What differs from what is around it.
+    /// Paths with other access than the folders around them.
     exceptions: Vec<Exception>,
     /// Folders that are shown without some of their entries.
     concealed: Vec<ConcealedFolder>,
@@ -58,7 +58,7 @@ pub struct Sandbox {
     loopback_ports: Vec<u16>,
     limits: ResourceLimits,
     mechanism: Mechanism,
-    /// Whether Landlock stands behind the mounts where the kernel has it.
+    /// Whether Landlock is applied in addition to mounts where the kernel has it.
     landlock: bool,
 }
 
@@ -86,14 +86,13 @@ struct ReadableRoot {
 struct WritableRoot {
     path: PathBuf,
     identity: Option<Identity>,
-    /// What exists in it and must stay as it is.
+    /// Existing paths in it that must not be changed.
     protected: Vec<PathBuf>,
-    /// What does not exist and must not come to be.
+    /// Paths in it that do not exist and must not be created.
     absent: Vec<PathBuf>,
 }
 
-/// A folder or file that may be read only, or not even that, though more may be done around it; or that may be
-/// read though it lies in one that may not.
+/// A folder or file with less access than the folder around it, or a readable one in a folder that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Exception {
     path: PathBuf,
@@ -108,8 +107,8 @@ impl Sandbox {
         platform::wrap(self, command, helper)
     }
 
-    /// The command that runs `command` in this sandbox with nothing of the network but these TCP ports of its own
-    /// loopback, and the other side of those ports.
+    /// The command that runs `command` in this sandbox with no network except these TCP ports of its own loopback, and
+    /// the outer side of those ports.
     pub fn wrap_with_ports(
         &self,
         command: &Command,
@@ -138,8 +137,8 @@ impl Sandbox {
         self
     }
 
-    /// Fails when something that access was granted to is not what it was then. Inside the sandbox this is about what is
-    /// mounted, and nothing can change it any more.
+    /// Fails when a granted path no longer names the folder that it named when it was granted. Inside the sandbox this
+    /// checks the mounts, which nothing can change any more.
     fn check_granted(&self) -> io::Result<()> {
         let readable = self.readable.iter().flatten().map(|root| (&root.path, root.identity));
         let writable = self.writable.iter().map(|root| (&root.path, root.identity));
@@ -149,7 +148,7 @@ impl Sandbox {
         granted.try_for_each(|(path, identity)| roots::check(path, identity))
     }
 
-    /// The same for what is narrowed; to be called before it is covered.
+    /// Like [`Self::check_granted`], for exceptions. To be called before they are covered.
     fn check_exceptions(&self) -> io::Result<()> {
         self.exceptions.iter().try_for_each(|exception| roots::check(&exception.path, exception.identity))
     }

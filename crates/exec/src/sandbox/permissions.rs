@@ -1,4 +1,4 @@
-//! From a permission profile to what exactly may be touched, given where it applies.
+//! Makes the sandbox of a permission profile.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ impl Sandbox {
         for rule in &permissions.files {
             match &rule.path {
                 RulePath::Root => everything = rule.access,
-                // These belong to the system, so no more than reading is ever granted.
+                // The folders of the system are never granted for more than reading.
                 RulePath::Minimal if rule.access == FileAccess::None => {}
                 RulePath::Minimal => rules.extend(PLATFORM.iter().map(|path| (path.into(), FileAccess::Read))),
                 RulePath::Tmpdir => {
@@ -30,7 +30,7 @@ impl Sandbox {
                 }
             }
         }
-        // Outer ones first: what is said about the inside is said in addition.
+        // Outer paths first: a rule about an inner path adds to that about the outer one.
         rules.sort_by_key(|(path, _)| path.components().count());
         let mut sandbox = match everything {
             FileAccess::Write => Self::of_network_only(),
@@ -46,7 +46,7 @@ impl Sandbox {
                 }
             }
         };
-        // Those that were there when they were named come first: what came to be in them since was made by a command.
+        // Paths that existed when they were first used come first: a command may have created the others in them since.
         writable(&mut sandbox, false);
         writable(&mut sandbox, true);
         if everything == FileAccess::None {
@@ -61,7 +61,7 @@ impl Sandbox {
         sandbox
     }
 
-    /// Lets commands only read something, or not even that, whatever they may do around it.
+    /// Makes a path read-only or inaccessible, whatever is granted around it.
     fn narrow(&mut self, grant: &Grant, readable: bool) {
         if let Some(Root { path, identity, .. }) = grant.root.clone().or_else(|| Root::resolve(&grant.path)) {
             self.writable.retain(|root| root.path != path || path == Path::new("/"));
@@ -70,20 +70,20 @@ impl Sandbox {
             return;
         }
         let Some(path) = real(&grant.path) else { return };
-        // What cannot be covered because it is not there must not come to be either.
+        // A path that does not exist cannot be covered, so commands must not create it.
         let root = self.writable.iter_mut().rev().find(|root| path.starts_with(&root.path));
         if let Some(root) = root.filter(|_| path.parent().is_some_and(Path::is_dir)) {
             root.absent.push(path);
         }
     }
 
-    /// Leaves commands everything but the network.
+    /// A sandbox that restricts the network and no files.
     pub fn of_network_only() -> Self {
         let root = WritableRoot { path: "/".into(), identity: None, protected: Vec::new(), absent: Vec::new() };
         Self { writable: vec![root], ..Self::new_read_only(false) }
     }
 
-    /// Whether there are files that commands cannot touch though their user can.
+    /// Whether there are files that commands cannot access although their user can.
     pub fn confines_files(&self) -> bool {
         let all = |root: &WritableRoot| root.path == Path::new("/") && root.protected.is_empty();
         !(self.exceptions.is_empty() && self.writable.iter().any(all))

@@ -1,4 +1,4 @@
-//! From a policy to what exactly may be touched, given where it applies.
+//! Makes the sandbox of a policy.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use super::layers::Layer;
 use super::roots::{Grant, Root, Roots};
 use super::{Exception, Mechanism, ReadableRoot, ResourceLimits, Sandbox, WritableRoot};
 
-/// Where a policy applies.
+/// The paths that a policy or profile is applied to.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The folder that "workspace" means.
@@ -19,9 +19,9 @@ pub struct Surroundings<'a> {
     pub tmpdir: Option<&'a Path>,
     /// Our home: commands see it read-only, without the credentials in it.
     pub home: Option<&'a Path>,
-    /// What paths named when the thread first used them. `None`: they are resolved now.
+    /// What the paths of policies resolved to when the thread first used them. `None`: they are resolved now.
     pub roots: Option<&'a Roots>,
-    /// Projects whose configuration is obeyed, and so is not for commands to write, even where there is none yet.
+    /// Projects whose configuration is loaded. Commands must not write it, even where it does not exist yet.
     pub trusted: &'a [PathBuf],
 }
 
@@ -38,9 +38,9 @@ impl<'a> Surroundings<'a> {
 /// Folders that programs need to run at all; added when not everything is readable.
 pub(super) const PLATFORM: &[&str] =
     &["/bin", "/sbin", "/usr", "/etc", "/lib", "/lib64", "/nix/store", "/run/current-system/sw"];
-/// What decides how tools and agents behave, so commands must not change it.
+/// Names that configure tools and agents; commands must not change them.
 const PROTECTED: &[&str] = &[".git", ".agents", ".codex"];
-/// Protected in some folders even before it exists.
+/// The name that is protected in some folders even before it exists.
 const PROTECTED_ABSENT: &str = ".codex";
 
 /// Files of our home that hold credentials.
@@ -80,7 +80,7 @@ impl Sandbox {
             }
         };
         let mut sandbox = Self::new_read_only(network);
-        // Those that were there when they were named come first: what came to be in them since was made by a command.
+        // Paths that existed when they were first used come first: a command may have created the others in them since.
         let mut grants: Vec<_> = roots.into_iter().map(|root| surroundings.find(root)).collect();
         grants.sort_by_key(|grant| grant.root.is_none());
         for grant in &grants {
@@ -97,7 +97,7 @@ impl Sandbox {
         Some(sandbox)
     }
 
-    /// Everything may be read.
+    /// A sandbox in which everything can be read and nothing written.
     pub(super) fn new_read_only(network: bool) -> Self {
         Self {
             readable: None,
@@ -134,7 +134,8 @@ impl Sandbox {
         }
     }
 
-    /// Keeps credentials from commands, and our home as it is, unless they may write to everything or see nothing of it.
+    /// Hides credentials from commands and makes our home read-only, unless they may write to everything or cannot see
+    /// it.
     pub(super) fn conceal(&mut self, home: Option<&Path>) {
         let everything = self.writable.iter().any(|root| root.path == Path::new("/"));
         let Some(home) = home.and_then(|home| home.canonicalize().ok()).filter(|_| !everything) else { return };
@@ -158,8 +159,8 @@ impl Sandbox {
         }
     }
 
-    /// Lets commands write to a folder or file. What does not exist cannot be granted, and what a command may have put
-    /// where nothing was is not.
+    /// Lets commands write to a folder or file. Nothing is granted for a path that does not exist, or that a command
+    /// may have created since it was named.
     pub fn grant_write(&mut self, grant: &Grant) {
         let Some(Root { path, identity, .. }) = self.resolve(grant) else { return };
         self.exceptions.retain(|exception| exception.path != path);
@@ -188,13 +189,13 @@ impl Sandbox {
         grant.root.clone().or_else(|| Root::resolve(&grant.path).filter(|_| !self.can_relink(&grant.path)))
     }
 
-    /// Whether a command could decide what a path names.
+    /// Whether a command could change what a path resolves to.
     fn can_relink(&self, path: &Path) -> bool {
         let writable = |path: &Path| matches!(self.innermost(path), Some(Layer::Writable(_)));
         path.ancestors().skip(1).any(|folder| writable(folder) || real(folder).is_some_and(|real| writable(&real)))
     }
 
-    /// What processes of the sandbox may take.
+    /// Sets the resource limits.
     pub fn with_limits(mut self, limits: ResourceLimits) -> Self {
         self.limits = limits;
         self
@@ -204,7 +205,7 @@ impl Sandbox {
         self.network = true;
     }
 
-    /// Takes the network back, whatever was granted.
+    /// Denies the network, whatever was granted.
     pub fn deny_network(&mut self) {
         self.network = false;
     }
@@ -218,7 +219,7 @@ impl Sandbox {
         real(path).is_some_and(|path| self.can_write_resolved(&path))
     }
 
-    /// The same for a path without links. It is not resolved again, so the answer is about exactly this path.
+    /// Like [`Self::can_write`], for a path without links, which is not resolved again.
     pub fn can_write_resolved(&self, path: &Path) -> bool {
         match self.innermost(path) {
             Some(Layer::Writable(root)) => {
@@ -252,7 +253,7 @@ fn is_there(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
-/// What must not change in a writable folder, where links there lead, and where its repository really is.
+/// The protected paths of a writable folder, with the targets of links and the actual repository.
 fn protected(root: &Path) -> Vec<PathBuf> {
     let mut found = BTreeSet::new();
     for name in PROTECTED {
@@ -269,10 +270,10 @@ fn protected(root: &Path) -> Vec<PathBuf> {
     found.into_iter().collect()
 }
 
-/// A `.git` that is a file holds one path.
+/// The most bytes of a `.git` that is a file, which contains one path.
 const MAX_LINK_BYTES: u64 = 64 << 10;
 
-/// Where a `.git` that is a file says the repository is.
+/// The path of the repository in a `.git` that is a file.
 fn git_folder(path: &Path) -> Option<PathBuf> {
     let text = loomd_regular::read_to_string(path, MAX_LINK_BYTES).ok()?;
     let folder = text.strip_prefix("gitdir:")?.trim();

@@ -1,5 +1,5 @@
-//! The folders and files that a sandbox grants, each resolved once and held: what a path named when it was granted is
-//! what commands may touch, whatever a command makes of the path later.
+//! The folders and files that a sandbox grants, each resolved once and held open: commands may access what a path named
+//! when it was granted, also when a command changes the path later.
 
 use std::fs::{self, File, Metadata};
 use std::io;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use rustix::fs::{Mode, OFlags};
 use serde::{Deserialize, Serialize};
 
-/// How many paths a thread remembers; beyond that the oldest is forgotten. A turn adds only those that it names anew.
+/// The most paths per thread; beyond it the oldest is dropped. A turn adds only paths that it names for the first time.
 const MOST: usize = 256;
 
 /// Opens a path without the right to read it.
@@ -32,7 +32,7 @@ pub(super) struct Identity {
 #[derive(Clone, Debug)]
 pub(super) struct Root {
     pub(super) path: PathBuf,
-    /// `None` for files: programs replace those as a matter of course.
+    /// `None` for files, which programs replace when they save them.
     pub(super) identity: Option<Identity>,
     _held: Option<Arc<OwnedFd>>,
 }
@@ -46,7 +46,7 @@ impl PartialEq for Root {
 impl Eq for Root {}
 
 impl Root {
-    /// `None` when there is nothing at the path, or it cannot be looked at.
+    /// `None` when the path does not exist or cannot be opened.
     pub fn resolve(path: &Path) -> Option<Self> {
         let path = path.canonicalize().ok()?;
         let held = rustix::fs::open(&path, HOLD | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
@@ -62,7 +62,7 @@ impl Identity {
     }
 }
 
-/// Fails unless `path` is still what it was: a folder the same folder, a file at least reached through no link.
+/// Fails unless `path` is unchanged: a folder must be the same one, a file must be reached without links.
 pub(super) fn check(path: &Path, identity: Option<Identity>) -> io::Result<()> {
     let same = match identity {
         Some(identity) => fs::symlink_metadata(path).is_ok_and(|found| Identity::of_folder(&found) == Some(identity)),
@@ -79,7 +79,7 @@ pub(super) fn check(path: &Path, identity: Option<Identity>) -> io::Result<()> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     pub(super) path: PathBuf,
-    /// `None`: there was nothing.
+    /// `None`: the path did not exist.
     pub(super) root: Option<Root>,
 }
 
@@ -96,7 +96,7 @@ impl Grant {
     }
 }
 
-/// What the paths of a thread's policies named when they were first used.
+/// What the paths of a thread's policies resolved to when they were first used.
 #[derive(Debug, Default)]
 pub struct Roots(Mutex<Vec<Grant>>);
 

@@ -1,5 +1,5 @@
-//! Commands that outlive the call that started them. A call waits a while for output and leaves the command
-//! running; later calls write to it or read on; a callback gets every event of it.
+//! Sessions: commands that outlive the call that started them. A call waits for a while and leaves the command running;
+//! later calls write to it or poll its output; a callback gets every event.
 
 mod session;
 mod table;
@@ -23,7 +23,7 @@ pub const SESSIONS_WARNED: usize = 60;
 const MIN_YIELD: Duration = Duration::from_millis(250);
 const MAX_YIELD: Duration = Duration::from_secs(30);
 const START_YIELD: Duration = Duration::from_secs(10);
-/// Asking again and again without writing is slowed down.
+/// The shortest wait of a call that writes nothing, which limits the rate of polling.
 const MIN_POLL_YIELD: Duration = Duration::from_secs(5);
 
 /// How long the start of a command waits for it.
@@ -31,7 +31,7 @@ pub fn start_yield(requested: Option<Duration>) -> Duration {
     requested.unwrap_or(START_YIELD).clamp(MIN_YIELD, MAX_YIELD)
 }
 
-/// How long a write waits for what comes of it. Without input it may wait as long as the configuration says.
+/// How long a write waits for output. Without input it may wait up to `max_poll`.
 pub fn write_yield(requested: Option<Duration>, input: &[u8], max_poll: Duration) -> Duration {
     let requested = requested.unwrap_or(MIN_YIELD);
     if input.is_empty() {
@@ -45,19 +45,19 @@ pub fn write_yield(requested: Option<Duration>, input: &[u8], max_poll: Duration
 #[derive(Clone, Debug, Default)]
 pub struct Sessions(Table);
 
-/// What a call saw of a session.
+/// The state of a session at the end of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionPoll {
     pub id: u32,
-    /// What was printed since the last call.
+    /// The output since the last call.
     pub output: HeadTail,
-    /// `None`: still running, and can be asked again under its id.
+    /// `None`: still running, and can be polled by its id.
     pub exit: Option<Exit>,
     /// How long the call took.
     pub duration: Duration,
 }
 
-/// A session that has just begun. It goes on when this is dropped.
+/// A session that was just started. It goes on when this is dropped.
 #[derive(Debug)]
 pub struct StartedSession<'a> {
     sessions: &'a Sessions,
@@ -84,7 +84,7 @@ pub enum WriteError {
 }
 
 impl Sessions {
-    /// An id for a command that is about to start, so that it can be spoken of before it does.
+    /// Reserves the id of a command before it starts.
     pub fn reserve(&self) -> ReservedId {
         self.0.reserve()
     }

@@ -14,15 +14,15 @@ use crate::process::{Exit, Input, Output, Process};
 use crate::run::{CHUNK_BYTES, MAX_CALLBACK_CHUNKS};
 use crate::{HeadTail, TextChunks};
 
-/// After the program has ended, output is read on for this long at a time, in case more is on its way.
+/// After the program has ended, reading stops when no output arrives for this long.
 const QUIET: Duration = Duration::from_millis(50);
-/// And for this long in all, in case something it started goes on printing.
+/// After the program has ended, reading stops after this time, also when its descendants still print.
 const DRAIN: Duration = Duration::from_secs(2);
 
 /// Events of a session, in order; the end is last.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A piece of output that ends between characters.
+    /// A chunk of output that contains only complete characters.
     Output(&'a str),
     Ended(SessionEnd),
 }
@@ -30,7 +30,7 @@ pub enum Event<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionEnd {
     pub exit: Exit,
-    /// All that was printed.
+    /// The whole output, bounded.
     pub output: HeadTail,
     pub duration: Duration,
 }
@@ -74,7 +74,7 @@ impl Session {
         self.state().exit.is_some()
     }
 
-    /// Waits for the end, or the deadline, and takes what was printed until then.
+    /// Waits for the end or the deadline, and takes the output until then.
     pub async fn read(&self, deadline: Deadline) -> (HeadTail, Option<Exit>) {
         let ended = async {
             loop {
@@ -94,7 +94,7 @@ impl Session {
         (read, state.exit)
     }
 
-    /// A program that does not read its input cannot hold us beyond the deadline.
+    /// Writes input. Fails at the deadline when the program does not read it.
     pub async fn write(&self, bytes: &[u8], deadline: Deadline) -> Result<(), WriteError> {
         let mut input = self.0.input.lock().await;
         let input = input.as_mut().ok_or(WriteError::StdinClosed)?;
@@ -137,7 +137,7 @@ pub(super) async fn pump(
             }
             () = at(drained) => break,
             read = output.read(&mut buffer), if open => match read {
-                // What cannot be read any more has ended.
+                // A read error counts as the end of the output.
                 Ok(0) | Err(_) => open = false,
                 Ok(length) => {
                     let piece = &buffer[..length];
@@ -149,7 +149,7 @@ pub(super) async fn pump(
             },
             () = at(quiet) => break,
             ended = process.wait(), if exit.is_none() => {
-                // It cannot be waited for twice, so a failure to wait is an end too.
+                // A program cannot be waited for twice, so a failed wait counts as its end.
                 exit = Some(ended.unwrap_or(Exit::Signal(0)));
                 quiet = Some(Deadline::now() + QUIET);
                 drained = Some(Deadline::now() + DRAIN);
@@ -158,7 +158,7 @@ pub(super) async fn pump(
     }
     tell(&text.finish().unwrap_or_default(), &mut events);
     let exit = match exit.unwrap_or(Exit::Signal(0)) {
-        // Who asked for it knows; clients know an end of ours by these numbers.
+        // The exit codes of a session that was terminated by request, as clients know them.
         Exit::Signal(_) if killed => Exit::Code(if process.terminal().is_some() { 1 } else { -1 }),
         exit => exit,
     };

@@ -1,4 +1,4 @@
-//! Which sessions there are, under which ids, and which has to go when there are too many.
+//! The table of sessions by id, and the eviction of the least recently used one when there are too many.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard};
 use super::session::Session;
 
 const MAX_SESSIONS: usize = 64;
-/// The most recently used are not given up for a new one.
+/// The number of most recently used sessions that are never evicted.
 const PROTECTED: usize = 8;
 const IDS: std::ops::Range<u32> = 1_000..100_000;
 
@@ -113,7 +113,7 @@ impl TableState {
         self.uses
     }
 
-    /// Who has to go before another session fits: the least recently used that has ended, else that runs.
+    /// The session to evict before another one is inserted: the least recently used one that has ended, else that runs.
     fn surplus(&self) -> Option<u32> {
         let open = self.slots.iter().filter_map(|(id, slot)| Some((*id, slot.used, slot.session.as_ref()?)));
         let mut open: Vec<_> = open.map(|(id, used, session)| (used, id, session.ended())).collect();
@@ -144,7 +144,7 @@ impl Drop for TableInner {
 
 fn random_id() -> u32 {
     let mut bytes = [0; 4];
-    // Without randomness ids are only less surprising: they are still unique.
+    // Without randomness ids are predictable, and still unique.
     let _ = getrandom::fill(&mut bytes);
     IDS.start + u32::from_ne_bytes(bytes) % (IDS.end - IDS.start)
 }

@@ -1,7 +1,7 @@
-//! What is tried. A script got out when the world around its workspace has changed, or when it says "escaped",
-//! which is also what the secrets of that world say.
+//! The attempts to escape. A script has escaped when files or processes outside of its workspace have changed, or when
+//! it prints "escaped", which is also the text of the secrets outside.
 
-/// What a script may do, in short.
+/// The policy of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     ReadOnly,
@@ -29,7 +29,7 @@ pub enum Policy {
     Doors,
 }
 
-/// What it takes for an attempt to work without a sandbox.
+/// What an attempt needs to succeed without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     Nothing,
@@ -43,7 +43,7 @@ pub struct Attempt {
     pub name: &'static str,
     pub policy: Policy,
     pub need: Need,
-    /// Changes the world before it counts.
+    /// Runs before the snapshot with which the result is compared.
     pub setup: &'static str,
     /// Run one after the other, each in a sandbox of its own.
     pub scripts: &'static [&'static str],
@@ -151,7 +151,7 @@ pub const ATTEMPTS: &[Attempt] = &[
         .after("mkdir -p job/repo $O/b"),
     write("a repository elsewhere whose parent was moved", &["mv far near", "echo x > near/away/git/config && echo escaped"])
         .after("mkdir -p far/away && mv .git far/away/git && echo 'gitdir: far/away/git' > .git"),
-    // What decides how tools behave.
+    // By configuration of tools.
     write("a hook for git", &["echo x > .git/hooks/pre-commit"]),
     write("another configuration for git", &["echo x >> .git/config"]),
     write("git's folder removed", &["rm -rf .git"]),
@@ -266,7 +266,7 @@ pub const ATTEMPTS: &[Attempt] = &[
     write("the keys of other programs", &["$ATTEMPT keyring"]).needs(Kernel),
     attempt(WorkspaceAndNetwork, "the keys of other programs, with the network granted", &["$ATTEMPT keyring"])
         .needs(Kernel),
-    // By taking too much.
+    // By using too many resources.
     attempt(Limited, "more processes than allowed", &["$ATTEMPT processes 500"]),
     attempt(Limited, "more memory than allowed", &["perl -e '$x = q(x) x (1 << 30); print qq(escaped\n)'"]),
     attempt(
@@ -368,7 +368,7 @@ pub const ATTEMPTS: &[Attempt] = &[
         .after("mkdir docs"),
     attempt(ClosedByLink, "a link to what is closed turned elsewhere", &["ln -sfn inner link", "cat shut/key"])
         .after("mkdir shut && ln -s shut link && echo escaped > shut/key"),
-    // What a profile closes.
+    // By paths that a profile closes.
     attempt(Closed, "read what is closed", &["cat $O/secret"]),
     attempt(Closed, "read what is closed through proc", &["cat /proc/self/root$O/secret"]),
     attempt(Closed, "read what is closed through another process", &["cat /proc/$B/root$O/secret /proc/$B/cwd/secret"]),
@@ -395,7 +395,7 @@ pub const ATTEMPTS: &[Attempt] = &[
         .after("mkdir -p deep/er/shut && echo escaped > deep/er/shut/key"),
     attempt(ClosedInside, "copy what holds a closed folder", &["cp -r deep elsewhere; cat elsewhere/er/shut/key"])
         .after("mkdir -p deep/er/shut && echo escaped > deep/er/shut/key"),
-    // Past the doors of a network of its own.
+    // Beside the loopback ports of a network of its own.
     attempt(Doors, "beside the doors: tcp over ipv4", &["exec 3<>/dev/tcp/127.0.0.1/$TCP4"]),
     attempt(Doors, "beside the doors: tcp over ipv6", &["exec 3<>/dev/tcp/::1/$TCP6"]).needs(Kernel),
     attempt(Doors, "beside the doors: udp over ipv4", &["echo x > /dev/udp/127.0.0.1/$UDP4"]),

@@ -13,10 +13,10 @@ use loomd_exec::{Limits, run};
 use tokio_util::sync::CancellationToken;
 use world::World;
 
-/// So many attempts must have been shown to work without a sandbox.
+/// The least number of attempts that must succeed without a sandbox.
 const ENOUGH: usize = 60;
 
-/// Ports that nobody answers here: what matters is what else is to be reached.
+/// Loopback ports that nothing serves here: the attempts are to reach anything else.
 const DOORS: &[u16] = &[3128, 8081];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,13 +28,13 @@ enum Means {
     BubblewrapWithoutLandlock,
 }
 
-/// Whether an attempt got out, and what it said.
+/// Whether an attempt escaped, and its output.
 async fn escapes(attempt: &Attempt, means: Means) -> (bool, String) {
     let world = World::new(attempt.setup, attempt.policy);
     let before = world.snapshot();
     let mut said = String::new();
     for script in attempt.scripts {
-        // Anew for each script, as the server does it: the first may have changed what paths mean.
+        // Made for each script, as the server does: the first one may have changed what paths resolve to.
         let sandbox = world.sandbox(attempt.policy);
         let command = world.command(script);
         let helper = &world::fixture();
@@ -62,7 +62,7 @@ async fn escapes(attempt: &Attempt, means: Means) -> (bool, String) {
     (told || world.snapshot() != before || world.was_reached(), said)
 }
 
-/// Under bubblewrap nothing limits how many processes root has.
+/// Whether the sandbox must stop the attempt. Under bubblewrap nothing limits the processes of root.
 fn is_promised(attempt: &Attempt, means: Means) -> bool {
     let bubblewrap = matches!(means, Means::Bubblewrap | Means::BubblewrapWithoutLandlock);
     !(bubblewrap && rustix::process::geteuid().is_root() && attempt.name == "more processes than allowed")
@@ -77,7 +77,7 @@ fn possible(attempt: &Attempt) -> bool {
 }
 
 async fn all_fail(means: Means) {
-    // A sandbox that lets nothing run would pass all the rest.
+    // A sandbox in which no command runs would pass all attempts.
     let policies = [Policy::Workspace, Policy::Closed, Policy::ClosedFile, Policy::Doors, Policy::HomeInside];
     for policy in policies.into_iter().chain([Policy::WorkspaceAndNetwork, Policy::Limited]) {
         let fine = Attempt { scripts: &["echo x > $W/new && echo escaped"], policy, ..ATTEMPTS[0] };
@@ -142,7 +142,7 @@ fn has_bubblewrap() -> bool {
 }
 
 #[test]
-fn attempts_have_names_of_their_own() {
+fn names_of_attempts_are_unique() {
     let names: std::collections::BTreeSet<_> = ATTEMPTS.iter().map(|attempt| attempt.name).collect();
     assert_eq!(names.len(), ATTEMPTS.len());
     assert!(names.len() >= ENOUGH);

@@ -1,6 +1,6 @@
-//! A workspace and the world around it, which attempts must leave alone: files, sockets, a terminal, shared
-//! memory, and another process.
-#![allow(unsafe_code, reason = "nobody wraps the old shared memory")]
+//! A workspace and its surroundings, which attempts must not change: files, sockets, a terminal, shared memory, and
+//! another process.
+#![allow(unsafe_code, reason = "no crate wraps System V shared memory")]
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -46,7 +46,7 @@ pub struct World {
     roots: Roots,
 }
 
-/// The helper of sandboxes, and what makes attempts that no other program makes.
+/// The helper of sandboxes, which also makes attempts that no common program makes.
 pub fn fixture() -> PathBuf {
     std::env::var_os("LOOMD_EXEC_FIXTURE").map_or_else(|| env!("CARGO_BIN_EXE_exec-fixture").into(), PathBuf::from)
 }
@@ -65,7 +65,7 @@ impl World {
         }
         fs::write(outside.join("victim"), "keep\n").unwrap();
         fs::write(outside.join("secret"), "escaped\n").unwrap();
-        somebody_elses(&outside);
+        files_of_another_user(&outside);
         let home = if policy == Policy::HomeInside { workspace.join("home") } else { base.join("home") };
         fs::create_dir_all(home.join("memories")).unwrap();
         fs::write(home.join("config.toml"), "keep\n").unwrap();
@@ -188,7 +188,7 @@ impl World {
         Surroundings { home: Some(&self.home), roots: Some(&self.roots), ..Surroundings::new(&self.workspace) }
     }
 
-    /// Everything may be read but this, and the workspace written.
+    /// A sandbox in which everything except this path can be read, and the workspace be written.
     fn closing(&self, path: &Path) -> Sandbox {
         let rule = |place, access| FileRule { path: place, access };
         let files = vec![
@@ -209,7 +209,7 @@ impl World {
         describe(&self.outside, &mut found);
         describe(&self.home, &mut found);
         describe(self.shared.path(), &mut found);
-        // What keeps a name free is taken away by another process, a little later.
+        // A placeholder is removed by another process, a little later.
         let codex = self.workspace.join(".codex");
         if found.get(&codex).is_some_and(|text| text == "folder 555") {
             found.remove(&codex);
@@ -217,7 +217,7 @@ impl World {
         found
     }
 
-    /// Whether anything came through a socket, a terminal or a queue, or something happened to the bystander.
+    /// Whether anything arrived at a socket, a terminal or a queue, or the other process was affected.
     pub fn was_reached(&self) -> bool {
         let mut buffer = [0; 16];
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.bystander.id())).unwrap();
@@ -246,7 +246,7 @@ fn sh(script: &str, cwd: &Path, outside: &Path) {
 }
 
 /// Files of another user, where we can make such.
-fn somebody_elses(outside: &Path) {
+fn files_of_another_user(outside: &Path) {
     if !rustix::process::geteuid().is_root() {
         return;
     }

@@ -1,4 +1,4 @@
-//! Ways out of a sandbox that no program at hand tries. Says "escaped" when one works.
+//! Attempts to leave a sandbox that no common program makes. Prints "escaped" when one succeeds.
 #![allow(unsafe_code, reason = "each is one bare system call")]
 
 use std::ffi::{CString, c_int, c_long};

@@ -1,6 +1,7 @@
-//! `loomd doctor`: checks the configuration, the sandbox and whether the model answers.
+//! `loomd doctor`: checks the configuration, the sandbox, the MCP servers and whether the model answers.
 
 mod configured;
+mod mcp;
 mod model;
 mod report;
 mod sandbox;
@@ -31,11 +32,16 @@ pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let overrides = top.with(arguments.overrides);
     report.section("Configuration", configured::findings(&Setup::new(&overrides)?, &cwd))?;
     let (setup, _) = run::setup_with_model(overrides, None, &cwd)?;
+    let servers = mcp::configured(&setup, &cwd);
     block_on(async {
         report.section("Sandbox", sandbox::findings().await)?;
         let (client, events) = setup.connect(run::options("loomd-doctor")).await?;
-        // Without a reader, the queue of events would grow.
-        drop(events);
+        if servers.is_empty() {
+            // Without a reader, the queue of events would grow.
+            drop(events);
+        } else {
+            report.section("MCP servers", mcp::findings(&client, events, &servers, &cwd).await)?;
+        }
         report.section("Model", model::findings(&client, &cwd, arguments.offline).await)?;
         close_client(&client).await;
         Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

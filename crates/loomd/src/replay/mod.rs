@@ -14,7 +14,7 @@ use clap::Args;
 use loomd_client::protocol::{ServerNotification, ThreadResumeParams};
 use loomd_client::{Client, Events, Thread, resume};
 use loomd_model::Scenario;
-use loomd_server::replay::{Aside, Part, Replayed, Script, Turn, compare};
+use loomd_server::replay::{CompareOptions, ReplaySession, Script, Segment, Turn, compare};
 use tempfile::TempDir;
 use tokio::time::timeout;
 
@@ -78,8 +78,9 @@ fn replay(top: TopOverrides, arguments: Replay) -> Result<ReplayReport> {
         let setup = Setup::new(&overrides)?;
         let home = setup.sources.home.to_path_buf();
         let replay_home = ReplayHome::new(&home, &path)?;
-        let aside = Aside { situation: arguments.without_situation, home: (text(&replay_home.home), text(&home)) };
-        let replayed = Replayed::new(&script, aside.clone());
+        let compare_options =
+            CompareOptions { skip_context: arguments.without_situation, home: (text(&replay_home.home), text(&home)) };
+        let replayed = ReplaySession::new(&script, compare_options.clone());
         let scenario = recording.as_deref().unwrap_or(&script.scenario);
         let scenario = Scenario::of_thread(scenario, &script.meta.id.to_string());
         let replay = loomd_server::Replay {
@@ -92,7 +93,7 @@ fn replay(top: TopOverrides, arguments: Replay) -> Result<ReplayReport> {
         let (client, events) = setup.replay(replay, options).await?;
         // Without a reader, the queue of events would grow.
         drop(events);
-        let report = play(&client, script, &replayed, &replay_home, &aside).await;
+        let report = play(&client, script, &replayed, &replay_home, &compare_options).await;
         close_client(&client).await;
         report
     })
@@ -141,23 +142,23 @@ impl ReplayHome {
 async fn play(
     client: &Client,
     mut script: Script,
-    replayed: &Replayed,
+    replayed: &ReplaySession,
     replay_home: &ReplayHome,
-    aside: &Aside,
+    compare_options: &CompareOptions,
 ) -> Result<ReplayReport> {
-    let parts = std::mem::take(&mut script.parts);
+    let segments = std::mem::take(&mut script.segments);
     let mut report = ReplayReport::new(&script.meta.id.to_string());
     let mut numbers = Vec::new();
     let mut thread = None;
-    for part in parts {
-        match part {
-            Part::Copied(copied) => {
+    for segment in segments {
+        match segment {
+            Segment::Copied(copied) => {
                 replay_home.append(&script.text(&copied))?;
                 if let Some((turn, why)) = copied.turn {
                     report.copied(turn, why);
                 }
             }
-            Part::Turn(turn) => {
+            Segment::Turn(turn) => {
                 numbers.push((turn.id.clone(), turn.number));
                 let (thread, events) = match &mut thread {
                     Some(open) => open,
@@ -174,7 +175,7 @@ async fn play(
     }
     let now = fs::read(&replay_home.file)?;
     let number = |id: &str| numbers.iter().find(|(known, _)| known == id).map(|(_, number)| *number);
-    let shown = compare(script.meta.id, script.rollout(), &now, aside, number);
+    let shown = compare(script.meta.id, script.rollout(), &now, compare_options, number);
     // A difference in the context is found at once, one in the items only at the end, but the latter may be of an
     // earlier turn.
     report.difference = match (report.difference.take(), shown) {
@@ -204,7 +205,7 @@ async fn open(client: &Client, script: &Script, replay_home: &ReplayHome, first:
     Ok((thread, events))
 }
 
-async fn run_turn(thread: &Thread, events: &mut Events, replayed: &Replayed, turn: Turn) -> Result<()> {
+async fn run_turn(thread: &Thread, events: &mut Events, replayed: &ReplaySession, turn: Turn) -> Result<()> {
     let (params, number) = (turn.params(thread.id().to_owned()), turn.number);
     replayed.begin(turn);
     match params {

@@ -4,11 +4,11 @@
 /// Cleans text chunk by chunk. Keeps newlines; a tab becomes spaces.
 #[derive(Default)]
 pub struct Cleaner {
-    state: State,
+    state: EscapeState,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum State {
+enum EscapeState {
     #[default]
     Text,
     /// After an escape character.
@@ -31,25 +31,25 @@ impl Cleaner {
         let mut clean = String::with_capacity(text.len());
         for c in text.chars() {
             self.state = match (self.state, c) {
-                (State::Text | State::Escape | State::Control, ESCAPE) => State::Escape,
-                (State::Text, c) => {
+                (EscapeState::Text | EscapeState::Escape | EscapeState::Control, ESCAPE) => EscapeState::Escape,
+                (EscapeState::Text, c) => {
                     match c {
                         '\n' => clean.push('\n'),
                         '\t' => clean.push_str(TAB),
                         c if c.is_control() || turns_direction(c) => {}
                         c => clean.push(c),
                     }
-                    State::Text
+                    EscapeState::Text
                 }
-                (State::Escape, '[') => State::Control,
-                (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String,
+                (EscapeState::Escape, '[') => EscapeState::Control,
+                (EscapeState::Escape, ']' | 'P' | 'X' | '^' | '_') => EscapeState::String,
                 // Intermediate characters continue the sequence, anything else ends it.
-                (State::Escape, ' '..='/') => State::Escape,
-                (State::Control, ' '..='?') => State::Control,
-                (State::Escape | State::Control, _) => State::Text,
-                (State::String | State::StringEscape, ESCAPE) => State::StringEscape,
-                (State::String, '\u{7}' | '\u{9c}') | (State::StringEscape, '\\') => State::Text,
-                (State::String | State::StringEscape, _) => State::String,
+                (EscapeState::Escape, ' '..='/') => EscapeState::Escape,
+                (EscapeState::Control, ' '..='?') => EscapeState::Control,
+                (EscapeState::Escape | EscapeState::Control, _) => EscapeState::Text,
+                (EscapeState::String | EscapeState::StringEscape, ESCAPE) => EscapeState::StringEscape,
+                (EscapeState::String, '\u{7}' | '\u{9c}') | (EscapeState::StringEscape, '\\') => EscapeState::Text,
+                (EscapeState::String | EscapeState::StringEscape, _) => EscapeState::String,
             };
         }
         clean

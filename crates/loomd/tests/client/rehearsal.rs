@@ -8,7 +8,7 @@ use loomd_testkit::Home;
 
 use crate::servers::{Server, in_process};
 
-fn home() -> Home {
+pub fn home() -> Home {
     let home = Home::empty().with("model_provider = \"rehearsal\"\nsandbox_mode = \"danger-full-access\"");
     // The server in this process has the environment of the test.
     let user = home.user().display().to_string();

@@ -117,11 +117,7 @@ async fn everything(session: &Session) {
     assert!(echo.output.contains("Echo: hello there"), "{}", echo.output);
     assert_eq!((&echo.item["tool"], &echo.item["status"]), (&json!("echo"), &json!("completed")));
     let wrong = session.call("mcp__srv__get_sum", json!({ "a": "x" })).await;
-    assert!(
-        wrong.output.contains("-32602") || wrong.item["status"] == "failed" || wrong.output.contains("nvalid"),
-        "{}",
-        wrong.output
-    );
+    assert!(wrong.output.contains("nvalid"), "the server's error reaches the model: {}", wrong.output);
 
     let slow = session.call("mcp__srv__trigger_long_running_operation", json!({ "duration": 1, "steps": 3 })).await;
     assert_eq!(slow.item["status"], "completed", "{}", slow.item);
@@ -142,8 +138,6 @@ async fn the_everything_server_works_over_stdio() {
     everything(&session).await;
     let form = session
         .call_with("mcp__srv__trigger_elicitation_request", json!({}), async |server| {
-            // The tool may change something, so it is approved first.
-            accept(server, json!({})).await;
             let form = accept(server, json!({ "name": "Ada", "check": true })).await;
             assert_eq!((&form["mode"], &form["serverName"]), (&json!("form"), &json!("srv")), "{form}");
         })

@@ -184,10 +184,14 @@ impl Shared {
         };
         let cancelled = CancellationToken::new();
         self.running.lock().insert(id.clone(), cancelled.clone());
-        tokio::select! {
+        let answered = tokio::select! {
             answered = Arc::clone(&self).answered(body, kind, cancelled.clone()) => answered,
             () = cancelled.cancelled() => Ok(()),
+        };
+        if answered.is_err() {
+            self.running.lock().remove(&id);
         }
+        answered
     }
 
     /// Sends a request and passes its answer on; a stream goes on in a task of its own.

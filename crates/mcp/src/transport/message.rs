@@ -1,12 +1,14 @@
 //! Decodes the messages of a server. Results and params stay JSON: their users know what they expect.
 
 use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
 
-use loomd_protocol::JsonValue;
+use loomd_protocol::{JsonObject, JsonValue};
 use rmcp::ErrorData;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, CustomRequest, CustomResult, ErrorCode, InitializeResult,
-    PingRequest, RequestId, ServerJsonRpcMessage, ServerNotification, ServerRequest, ServerResult,
+    PingRequest, ProtocolVersion, RequestId, ServerCapabilities, ServerJsonRpcMessage, ServerNotification,
+    ServerRequest, ServerResult,
 };
 use serde::Deserialize;
 
@@ -28,8 +30,8 @@ pub(super) enum Decoded {
 #[derive(Default)]
 pub(super) struct Decoder {
     queue: VecDeque<Decoded>,
-    /// The answer to `initialize`, which comes first, has been decoded.
-    initialized: bool,
+    /// What the server says of itself in the answer to `initialize`, which comes first.
+    introduction: Arc<OnceLock<JsonObject>>,
     /// How many messages were no messages.
     garbage: u64,
 }
@@ -74,6 +76,10 @@ struct ProgressParams {
 }
 
 impl Decoder {
+    pub fn new(introduction: Arc<OnceLock<JsonObject>>) -> Self {
+        Self { introduction, ..Self::default() }
+    }
+
     pub fn next(&mut self) -> Option<Decoded> {
         self.queue.pop_front()
     }
@@ -136,17 +142,30 @@ impl Decoder {
     }
 
     fn response(&mut self, result: JsonValue, id: RequestId) -> ServerJsonRpcMessage {
-        if std::mem::replace(&mut self.initialized, true) {
+        if self.introduction.get().is_some() {
             return ServerJsonRpcMessage::response(ServerResult::CustomResult(CustomResult(result)), id);
         }
-        match serde_json::from_str::<InitializeResult>(&result.to_string()) {
-            Ok(result) => ServerJsonRpcMessage::response(ServerResult::InitializeResult(result), id),
-            Err(error) => {
-                let problem = format!("invalid result of initialize: {error}");
+        match introduced(&result) {
+            Ok(initialized) => {
+                let _ = self.introduction.set(result.as_object().cloned().unwrap_or_default());
+                ServerJsonRpcMessage::response(ServerResult::InitializeResult(initialized), id)
+            }
+            Err(problem) => {
+                let problem = format!("invalid result of initialize: {problem}");
                 ServerJsonRpcMessage::error(ErrorData::new(ErrorCode::INVALID_REQUEST, problem, None), Some(id))
             }
         }
     }
+}
+
+/// The part of the result of `initialize` that the service loop needs. The rest may be as odd as it likes.
+fn introduced(result: &JsonValue) -> Result<InitializeResult, String> {
+    let version = result.get("protocolVersion").filter(|version| version.is_string());
+    let version = version.ok_or("missing field `protocolVersion`")?;
+    let version: ProtocolVersion = serde_json::from_str(&version.to_string()).map_err(|error| error.to_string())?;
+    let mut initialized = InitializeResult::new(ServerCapabilities::default());
+    initialized.protocol_version = version;
+    Ok(initialized)
 }
 
 fn decoded_nothing(before: usize, after: usize) -> bool {
@@ -203,7 +222,8 @@ mod tests {
     use super::*;
 
     fn decode(messages: &[&str]) -> Vec<String> {
-        let mut decoder = Decoder { initialized: true, ..Decoder::default() };
+        let mut decoder = Decoder::default();
+        decoder.introduction.set(JsonObject::new()).unwrap();
         messages.iter().for_each(|message| decoder.decode(message.as_bytes(), None, "srv"));
         std::iter::from_fn(|| decoder.next())
             .map(|decoded| match decoded {
@@ -247,7 +267,11 @@ mod tests {
         decoder.decode(br#"{"id":0,"result":{"capabilities":{}}}"#, None, "srv");
         let Some(Decoded::Message(message)) = decoder.next() else { panic!("no message") };
         let ServerJsonRpcMessage::Error(error) = *message else { panic!("no error") };
-        assert!(error.error.message.starts_with("invalid result of initialize: missing field"), "{:?}", error.error);
+        assert!(
+            error.error.message.starts_with("invalid result of initialize: missing field `protocolVersion`"),
+            "{:?}",
+            error.error
+        );
     }
 
     proptest! {

@@ -7,8 +7,9 @@ mod message;
 mod oversized;
 mod stdio;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use loomd_protocol::JsonObject;
 use rmcp::model::{ClientJsonRpcMessage, ClientRequest, JsonRpcMessage};
 use rmcp::service::{RoleClient, RxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -44,6 +45,8 @@ pub(crate) struct Hub {
     pub calls: Arc<InFlight>,
     /// Notified when the server says that its tools have changed.
     pub tools_changed: Arc<Notify>,
+    /// The result of `initialize`.
+    pub introduction: Arc<OnceLock<JsonObject>>,
     /// Cancelled when no more messages will come.
     pub closed: CancellationToken,
 }
@@ -62,7 +65,8 @@ pub(crate) enum Link {
 
 impl Wire {
     pub fn new(hub: Hub, link: Link) -> Self {
-        Self { hub, decoder: Decoder::default(), link }
+        let decoder = Decoder::new(Arc::clone(&hub.introduction));
+        Self { hub, decoder, link }
     }
 }
 

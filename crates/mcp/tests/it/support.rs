@@ -13,6 +13,7 @@ use loomd_mcp::{
 use loomd_model::Http;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 /// Answers the handshake and `tools/list`; `$CALL` is run for a call with `$id`, `$LIST` prints the tools.
 const SCRIPT: &str = r#"
@@ -106,7 +107,7 @@ impl Caller for Thread {
         &self.name
     }
 
-    fn elicit(&self, elicitation: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+    fn elicit(&self, elicitation: Elicitation, _: CancellationToken) -> BoxFuture<'_, ElicitationAnswer> {
         self.elicitations.lock().push(elicitation.message);
         Box::pin(std::future::ready(ElicitationAnswer::accept(Some(json!({ "thread": self.name })), None)))
     }

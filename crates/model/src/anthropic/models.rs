@@ -1,7 +1,7 @@
 //! What differs between the models of this wire, as data: the output limit, and how thinking is requested. A model that
 //! is not in the table is treated as a new one.
 
-/// How a model is asked to think.
+/// How thinking is requested of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Thinking {
     /// The model decides; `effort` says how much.

@@ -1,4 +1,4 @@
-//! What is known about models: the bundled catalogue, or the user's file in its place.
+//! The catalogue of models: the bundled one, or the user's file in its place.
 
 mod entry;
 mod families;
@@ -29,7 +29,7 @@ pub enum CatalogueError {
     Empty { path: PathBuf },
 }
 
-/// What is known about one model.
+/// The entry of one model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelInfo {
     /// The requested name, which may be longer than the slug of the matching entry.
@@ -124,7 +124,7 @@ impl Catalogue {
         Ok(catalogue)
     }
 
-    /// Returns what is known about a model: the entry with the longest slug that `name` starts with. If there is none,
+    /// Returns the entry of a model: the one with the longest slug that `name` starts with. If there is none,
     /// `name` in `namespace/name` is looked up, then the families.
     pub fn find(&self, name: &str) -> ModelInfo {
         let known = self.entry(name).or_else(|| self.entry(name.split_once('/').filter(is_namespace)?.1));

@@ -1,15 +1,15 @@
-//! What one command does, from its name and its words.
+//! Classifies one command by its name and arguments.
 
 use super::formatting::is_count;
 
 pub(super) enum ActionKind<'a> {
     Read(&'a str),
     List(Option<&'a str>),
-    /// What is searched for, and where.
+    /// The pattern of a search, and its path.
     Search(Option<&'a str>, Option<&'a str>),
 }
 
-/// `None` when it cannot be said.
+/// `None` when the command is unknown.
 pub(super) fn classify(words: &[String]) -> Option<ActionKind<'_>> {
     let (name, words) = words.split_first()?;
     let operands = |valued: &[&str]| operands(words, valued);
@@ -89,7 +89,7 @@ fn ripgrep(words: &[String]) -> ActionKind<'_> {
         "--type-add",
         "--type-not",
     ];
-    // A word after `--` that looks like an option is not taken for the pattern.
+    // A word after `--` that begins with a dash is not used as the pattern.
     let found: Vec<_> = operands(words, VALUED).into_iter().filter(|word| !word.starts_with('-')).collect();
     if words.iter().any(|word| word == "--files") {
         ActionKind::List(found.first().copied())

@@ -1,4 +1,4 @@
-//! Commands that only shape what others print.
+//! Commands that only format the output of others.
 
 use super::classify::{awk_file, sed_file};
 
@@ -25,7 +25,7 @@ pub(super) fn is_count(text: &str, plus: bool) -> bool {
     !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit())
 }
 
-/// Whether what `xargs` runs edits files in place.
+/// Whether the command of `xargs` edits files in place.
 fn changes_files(mut words: &[&str]) -> bool {
     while let [flag, rest @ ..] = words {
         words = match *flag {

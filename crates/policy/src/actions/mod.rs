@@ -1,5 +1,5 @@
-//! What a command does, for people to read: it reads a file, lists files, searches, or something else. Only
-//! plain scripts are looked into; the list says "unknown" for the whole as soon as one part is.
+//! The actions of a command that clients show: reading a file, listing files, searching, or unknown. Only plain scripts
+//! are parsed; a script with one unknown command is unknown as a whole.
 
 mod classify;
 mod formatting;
@@ -39,7 +39,7 @@ fn script_actions(script: &str) -> Vec<CommandAction> {
         let piped = commands.iter().any(|command| command.operator == ListOperator::Pipe);
         let words = |command: &[Word]| command.iter().map(Word::text).collect::<Vec<_>>();
         let commands: Vec<Vec<String>> = commands.iter().map(|command| words(&command.words)).collect();
-        // A reader wants to see which lines of a file were read, so such a pipe is shown whole.
+        // Such a pipe is shown whole, because it names the lines of the file that were read.
         let lines = piped && commands.iter().any(|words| words[0] == "sed" && words.iter().any(|word| word == "-n"));
         let parts: Vec<_> = commands.into_iter().filter(|words| !only_formats(words)).collect();
         if parts.is_empty() { None } else { known_actions(&parts, lines.then_some(script)) }
@@ -47,13 +47,13 @@ fn script_actions(script: &str) -> Vec<CommandAction> {
     actions.unwrap_or_else(|| unknown(script.to_owned()))
 }
 
-/// One part of a command line, with the folder it runs in as far as `cd` said.
+/// One command of a command line, with the folder that a preceding `cd` changed to.
 struct LineCommand<'a> {
     words: &'a [String],
     base: String,
 }
 
-/// `None` when a part is not known.
+/// `None` when a command is unknown.
 fn known_actions(parts: &[Vec<String>], whole_read: Option<&str>) -> Option<Vec<CommandAction>> {
     let mut base = String::new();
     let mut left = Vec::new();
@@ -88,7 +88,7 @@ fn known_actions(parts: &[Vec<String>], whole_read: Option<&str>) -> Option<Vec<
     Some(actions)
 }
 
-/// Drops what only makes a script nicer to run, as long as something is left beside it.
+/// Drops a leading `echo`, `true`, and `nl` without operands, unless they are all there is.
 fn drop_noise(parts: &mut Vec<LineCommand>) {
     loop {
         let before = parts.len();
@@ -130,10 +130,10 @@ fn is_absolute(path: &str) -> bool {
     path.starts_with('/') || path.starts_with("\\\\") || drive
 }
 
-/// Folders that say little about what a path means.
+/// Folders that are skipped when a path is shortened.
 const DULL: &[&str] = &["build", "dist", "node_modules", "src"];
 
-/// The last telling part of a path.
+/// The last part of a path that is not one of [`DULL`].
 fn short(path: &str) -> String {
     let path = path.replace('\\', "/");
     let path = path.trim_end_matches('/');

@@ -1,4 +1,4 @@
-//! The exact reading against bash and sh: a shell runs exactly the words of a line that is called plain.
+//! Compares the exact reading with bash and sh: a shell runs exactly the words of a line that is parsed as plain.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,12 +13,12 @@ use super::{BATCH, is_seen, lines};
 use crate::word::Word;
 
 #[test]
-fn bash_runs_exactly_the_words_that_are_called_plain() {
+fn bash_runs_exactly_the_words_of_plain_lines() {
     check("/bin/bash", ShellFamily::Bash, 0x9e37_79b9_7f4a_7c15, lines());
 }
 
 #[test]
-fn sh_runs_exactly_the_words_that_are_called_plain() {
+fn sh_runs_exactly_the_words_of_plain_lines() {
     check("/bin/sh", ShellFamily::Posix, 0xd1b5_4a32_d192_ed03, lines());
 }
 
@@ -72,7 +72,7 @@ fn check(shell: &str, family: ShellFamily, seed: u64, total: usize) {
                 if matches!(Expected::of(line), Some(Expected::Heredoc(_))) { "here-documents" } else { "plain" };
             *read.entry(form).or_default() += 1;
         }
-        // What one batch does to the files must not matter to the next.
+        // Changes of one batch to the files must not affect the next.
         fs::remove_dir_all(&place).unwrap();
         fs::create_dir(&place).unwrap();
         FILES.iter().for_each(|file| fs::write(place.join(file), "").unwrap());

@@ -1,11 +1,11 @@
-//! The commands that a line is expected to run, as the exact reading has them, and whether a shell ran the same.
+//! The commands that a line is expected to run by the exact reading, compared with those that a shell ran.
 
 use super::shell::ShellFamily;
 use crate::Script;
 use crate::script::{ListOperator, SimpleCommand, plain};
 use crate::word::Word;
 
-/// What a shell is expected to run.
+/// The commands that a shell is expected to run.
 pub(super) enum Expected {
     Plain(Vec<SimpleCommand>),
     Heredoc(Vec<Word>),
@@ -45,8 +45,8 @@ impl Expected {
     }
 }
 
-/// Whether what ran is what was expected: words that do not expand exactly, braces exactly, globs and the like as
-/// any number of words.
+/// Whether a command that ran matches the expected one: words that do not expand and braces exactly, globs and the like
+/// as any number of words.
 fn agrees(family: ShellFamily, words: &[Word], ran: &[String]) -> bool {
     let expanded: Vec<Option<Word>> = words
         .iter()

@@ -1,11 +1,11 @@
-//! Generated lines: always the same ones for a seed.
+//! Generated lines, the same ones for the same seed.
 
 use std::fmt::Write as _;
 
 use super::heredocs::*;
 use super::vocabulary::*;
 
-/// A small generator of numbers, always the same ones.
+/// A deterministic generator of random numbers.
 pub(super) struct Numbers(pub u64);
 
 impl Numbers {
@@ -25,7 +25,7 @@ impl Numbers {
     }
 }
 
-/// Puts lines together. In a wild line every choice may be one that makes it opaque.
+/// Generates lines. In a wild line every piece may be one that makes the line opaque.
 pub(super) struct Generator {
     numbers: Numbers,
     wild: bool,

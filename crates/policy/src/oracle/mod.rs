@@ -1,5 +1,5 @@
-//! The two readings of scripts against real shells, on generated lines. `LOOMD_ORACLE_LINES` sets how many lines are
-//! tried.
+//! Compares the two readings of scripts with real shells, on generated lines. `LOOMD_ORACLE_LINES` sets the number of
+//! lines.
 
 mod exact;
 mod expected;
@@ -12,9 +12,9 @@ mod vocabulary;
 use crate::rules::{PrefixRule, RuleDecision, Rules};
 use crate::suspects::suspects;
 
-/// How many lines are tried by default.
+/// The default number of lines.
 const LINES: usize = 20_000;
-/// How many lines one shell runs.
+/// The number of lines that one shell runs.
 const BATCH: usize = 2_000;
 
 fn lines() -> usize {

@@ -7,10 +7,10 @@ use std::process::{Command, Stdio};
 
 use super::vocabulary::NAMES;
 
-/// What is recorded at the end of a command and of a line.
+/// The marks that are recorded at the end of a command and of a line.
 const COMMAND: &str = "<end-of-command>";
 const LINE: &str = "<end-of-line>";
-/// What is recorded for a newline.
+/// The mark that is recorded for a newline.
 const NEWLINE: &str = "<newline>";
 
 #[derive(Clone, Copy, PartialEq)]
@@ -94,5 +94,5 @@ pub(super) fn run(
     all
 }
 
-/// Names that dash takes for those of functions.
+/// Names that dash accepts for functions.
 pub(super) const POSIX_NAMES: &[&str] = &["zz", "yy", "xx", "git", "find", "rm", "ls", "echo", "test", "read", "cd"];

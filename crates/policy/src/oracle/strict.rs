@@ -1,4 +1,4 @@
-//! The strict reading against bash: no command runs that a rule against it would not have matched.
+//! Compares the strict reading with bash: a rule against any command that bash runs matches the line.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,9 +8,9 @@ use super::generate::Numbers;
 use super::shell::{FILES, ShellFamily, run};
 use super::{BATCH, is_seen, lines};
 
-/// Whatever a shell runs, a rule that forbids it must apply to the line.
+/// A rule that forbids a command must apply to every line for which bash runs the command.
 #[test]
-fn bash_runs_nothing_that_the_strict_reading_does_not_see() {
+fn the_strict_reading_contains_every_command_that_bash_runs() {
     if Command::new("/bin/bash").args(["-c", ":"]).status().is_err() {
         println!("skipped: there is no /bin/bash");
         return;

@@ -1,5 +1,5 @@
-//! The pieces that generated lines are put together of. Each list of common pieces has one of wild pieces, most of
-//! which make a line opaque.
+//! The pieces of generated lines. For each list of common pieces there is one of wild pieces, most of which make a line
+//! opaque.
 
 /// Names of commands, many of them builtins. None of them is a program.
 pub(super) const NAMES: &[&str] = &[
@@ -34,13 +34,13 @@ pub(super) const NAMES: &[&str] = &[
     "shift",
     "z\\\nz",
 ];
-/// Names that begin something else, or nothing.
+/// Words at the start of a command that are not the name of a program.
 pub(super) const WILD_NAMES: &[&str] = &[
     "if", "then", "do", "time", "!", "[", "[[", "]]", "{", "}", "case", "for", "while", "function", "select", "export",
     "eval", "alias", "let", "coproc", "in", "x=1", "x=", "x+=1", "x[0]=1", "x[a b]=1", "1", "'zz'", "\\zz", "z\"z\"",
     "z*", "{zz,yy}", "~", "~/zz", "a[b", "i\\\nf", "f()", "-", "=zz", "''",
 ];
-/// What arguments are put together of.
+/// The pieces of arguments.
 pub(super) const PIECES: &[&str] = &[
     "a",
     "b",
@@ -181,7 +181,7 @@ pub(super) const PIECES: &[&str] = &[
     "é\\é",
     "'\u{85}'",
 ];
-/// What makes a line opaque, as a rule.
+/// Pieces of arguments that usually make a line opaque.
 pub(super) const WILD_PIECES: &[&str] = &[
     "#",
     "==",

@@ -1,4 +1,4 @@
-//! Adding a rule that a user has just agreed to. Files are only ever appended to, under a lock.
+//! Adds a rule that the user approved to a rules file. Files are only appended to, under a lock.
 
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub enum AmendError {
     Io { path: PathBuf, source: io::Error },
 }
 
-/// Allows commands that begin with these words.
+/// Appends a rule that allows commands that begin with these words.
 pub fn append_prefix_rule(file: &Path, words: &[String]) -> Result<(), AmendError> {
     if words.is_empty() {
         return Err(AmendError::EmptyPrefix);

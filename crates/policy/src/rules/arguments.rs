@@ -1,4 +1,4 @@
-//! The arguments of a call in a rules file, and what the functions make of them.
+//! The arguments of calls in a rules file.
 
 use super::RuleDecision;
 use super::starlark::HostValue;

@@ -11,7 +11,7 @@ use crate::quote::join;
 /// The most calls of one file.
 const MAX_RULES: usize = 10_000;
 
-/// Enough for the deepest file that is not refused, wherever the caller stands on its own stack.
+/// The stack of the evaluation: enough for the deepest file that is accepted, independent of the caller's stack.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 pub(super) fn evaluate(source: &str) -> Result<Rules, Failure> {
@@ -95,7 +95,7 @@ impl Host for RulesFile {
 }
 
 impl RulesFile {
-    /// Examples are tried on the rule that gives them, with the programs of the whole file.
+    /// Checks the examples of each rule, with the `host_executable`s of the whole file.
     fn check_examples(&self) -> Result<(), Failure> {
         for Example { rule, command, applies, call } in &self.examples {
             let alone =

@@ -65,7 +65,7 @@ impl NetworkDecision {
     }
 }
 
-/// A host in its one spelling: lower case, without port and final dot.
+/// Normalises a host: lower case, without port and final dot.
 pub(super) fn host(text: &str) -> Result<String, String> {
     let wrong = |what: &str| Err(format!("invalid rule: network_rule host {what}"));
     let text = text.trim();

@@ -1,4 +1,4 @@
-//! Which files there are. A file that cannot be understood is reported and leaves the others in force.
+//! Loads rules files. A file that cannot be parsed is reported, and does not affect the others.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use super::Rules;
 use super::evaluate::evaluate;
 use super::starlark::{Failure, Position, Span};
 
-/// Rules are written by hand; what is larger is something else.
+/// The largest rules file that is loaded.
 pub(super) const MAX_FILE_BYTES: u64 = 1024 * 1024;
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct LoadedRules {
     pub problems: Vec<RulesProblem>,
 }
 
-/// Why a file is not in force.
+/// Why a file was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RulesProblem {
     pub path: PathBuf,

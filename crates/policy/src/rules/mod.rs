@@ -1,5 +1,5 @@
-//! Rules that users write about commands and hosts: `*.rules` files, what they say, and how a new one is
-//! added. All files add up; of all rules that match a command the strictest counts.
+//! Rules of the user about commands and hosts, in `*.rules` files: parsing, matching, and appending. The rules of all
+//! files are merged; of all rules that match a command the strictest one decides.
 
 mod amend;
 mod arguments;
@@ -29,14 +29,14 @@ pub enum RuleDecision {
     Forbidden,
 }
 
-/// What the files of a thread say together.
+/// The rules of all files of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     prefixes: Vec<PrefixRule>,
     network: Vec<NetworkRule>,
-    /// The paths that count as a program of that name.
+    /// The paths of programs by name, from `host_executable`.
     executables: BTreeMap<String, Vec<String>>,
-    /// Whether a file could not be understood, so that a rule may be missing.
+    /// Whether a file could not be loaded, so that a rule may be missing.
     pub incomplete: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct RuleMatch<'a> {
     pub rule: &'a PrefixRule,
     /// The words of the rule that the command begins with.
     words: Vec<&'a str>,
-    /// Whether no sandboxed command can change which program it is.
+    /// Whether no sandboxed command can replace the program.
     pub fixed: bool,
 }
 
@@ -80,8 +80,8 @@ impl PrefixRule {
         Some(chosen?.iter().zip(&self.pattern).map(|(at, alternatives)| alternatives[*at].as_str()).collect())
     }
 
-    /// The words of the rule that a command may begin with once a shell has expanded it. One of them at least
-    /// must show: a command of which nothing is known may be anything, and is no reason to apply every rule.
+    /// The words of the rule that a command may begin with after expansion by a shell. At least one of them must be
+    /// known: a command of unknown words does not match every rule.
     fn may_begin(&self, words: &[Word]) -> Option<Vec<&str>> {
         let mut found = Vec::new();
         let mut tried = HashSet::new();
@@ -126,17 +126,17 @@ impl RuleMatch<'_> {
 }
 
 impl Rules {
-    /// What one file says; an error names its place, too.
+    /// Parses one file. The error has its position.
     pub fn parse(source: &str) -> Result<Self, String> {
         evaluate::evaluate(source).map_err(|Failure { message, span: Span { start, .. } }| {
             format!("{}:{}: {message}", start.line, start.column)
         })
     }
 
-    /// Every rule that allows a command, which must be exactly what it says. A rule about a bare name also means
-    /// programs of that name by their whole path, unless a rule about the path itself applies: those that
-    /// `host_executable` lists for the name, or else those in the folders of the system. No rule about a name
-    /// means a program that a sandboxed command may have written.
+    /// Every rule that allows a command, whose words must match exactly. A rule about a bare name also applies to
+    /// programs of that name by their full path, unless a rule about the path itself applies: to those that
+    /// `host_executable` lists for the name, else to those in the folders of the system. No rule about a name applies
+    /// to a program that a sandboxed command may have written.
     pub(crate) fn allowing(&self, command: &[Word], trust: &Trust) -> Vec<RuleMatch<'_>> {
         let Some((program, rest)) = command.split_first() else { return Vec::new() };
         let program = match program.expands() {
@@ -164,8 +164,8 @@ impl Rules {
         if meant { found(name) } else { Vec::new() }
     }
 
-    /// Every rule that forbids or asks about one of these commands, whatever the path of its program, taking
-    /// words that a shell expands for whatever they may become.
+    /// Every rule that forbids one of these commands or prompts for it, whatever the path of its program. A word that a
+    /// shell expands matches everything that it may become.
     pub(crate) fn restricting(&self, suspects: &[Vec<Word>]) -> Vec<RuleMatch<'_>> {
         let rules = self.prefixes.iter().filter(|rule| rule.decision != RuleDecision::Allow);
         rules
@@ -176,7 +176,7 @@ impl Rules {
             .collect()
     }
 
-    /// Every rule that applies to a command as it stands, as the examples in a file mean it.
+    /// Every rule that applies to the exact words of a command, as for the examples in a file.
     pub fn matches(&self, command: &[String]) -> Vec<RuleMatch<'_>> {
         let Some((program, rest)) = command.split_first() else { return Vec::new() };
         let rest: Vec<_> = rest.iter().map(|word| Word::literal(word)).collect();
@@ -195,7 +195,7 @@ impl Rules {
         }
     }
 
-    /// Adds a rule for as long as these live.
+    /// Adds a rule in memory only.
     pub fn add(&mut self, rule: PrefixRule) {
         self.prefixes.push(rule);
     }
@@ -219,7 +219,7 @@ impl Rules {
     }
 }
 
-/// Text as it stands in a rules file.
+/// Text as a literal of a rules file.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -108,17 +108,31 @@ pub enum CodexErrorInfo {
     ContextWindowExceeded,
     UsageLimitExceeded,
     ServerOverloaded,
-    HttpConnectionFailed { http_status_code: Option<u16> },
-    ResponseStreamConnectionFailed { http_status_code: Option<u16> },
+    HttpConnectionFailed {
+        http_status_code: Option<u16>,
+    },
+    ResponseStreamConnectionFailed {
+        http_status_code: Option<u16>,
+    },
     InternalServerError,
     Unauthorized,
     BadRequest,
     ThreadRollbackFailed,
     SandboxError,
-    ResponseStreamDisconnected { http_status_code: Option<u16> },
-    ResponseTooManyFailedAttempts { http_status_code: Option<u16> },
-    ActiveTurnNotSteerable { turn_kind: NonSteerableTurnKind },
+    ResponseStreamDisconnected {
+        http_status_code: Option<u16>,
+    },
+    ResponseTooManyFailedAttempts {
+        http_status_code: Option<u16>,
+    },
+    ActiveTurnNotSteerable {
+        turn_kind: NonSteerableTurnKind,
+    },
     Other,
+    /// A kind that this release does not know, as received.
+    #[serde(untagged)]
+    #[schemars(skip)]
+    Unknown(JsonValue),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

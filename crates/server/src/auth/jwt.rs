@@ -1,4 +1,4 @@
-//! Compact JWS with HS256, and the few claims that count.
+//! Verifies compact JWS with HS256, and decodes the claims that are checked.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

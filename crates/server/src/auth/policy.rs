@@ -1,4 +1,4 @@
-//! From the `--ws-*` flags to a checked policy.
+//! Makes a validated policy of the `--ws-*` flags.
 
 use std::path::{Path, PathBuf};
 
@@ -86,7 +86,7 @@ pub enum AuthError {
 }
 
 impl Flags {
-    /// Whether the flags make sense together. Files are not looked at.
+    /// Validates the flags. Files are not read.
     pub fn policy(&self) -> Result<Policy, AuthError> {
         let signed_only = self.shared_secret_file.is_some()
             || self.issuer.is_some()

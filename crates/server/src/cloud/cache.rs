@@ -36,7 +36,7 @@ struct Payload {
 /// The largest cache file that is read.
 const MAX_BYTES: u64 = 4 << 20;
 
-/// Outer `None`: nothing that can be used.
+/// The cached requirements. Outer `None`: no usable cache; inner `None`: nothing is required.
 pub(super) fn read(home: &Path, member: &Member) -> Option<Option<String>> {
     let cached: Cached = serde_json::from_slice(&loomd_regular::read(&file(home), MAX_BYTES).ok()?).ok()?;
     let signature = STANDARD.decode(&cached.signature).ok()?;

@@ -90,7 +90,7 @@ impl Cloud {
         let mut pause = FIRST_PAUSE;
         for attempt in 1.. {
             match self.request().await {
-                // Other errors do not go away.
+                // Other errors are permanent.
                 Err(error) if error.code == "RequestFailed" && attempt < ATTEMPTS => {
                     sleep(pause).await;
                     pause *= 2;

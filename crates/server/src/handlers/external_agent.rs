@@ -1,4 +1,4 @@
-//! `externalAgentConfig/*`: taking over what the user set up for another agent.
+//! `externalAgentConfig/*`: imports the user's configuration of another agent.
 
 use std::path::PathBuf;
 

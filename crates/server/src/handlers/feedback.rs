@@ -1,5 +1,4 @@
-//! `feedback/upload`. There is nowhere to send feedback to: it is kept in the home, where the user finds it
-//! and may pass it on.
+//! `feedback/upload`: stores reports in the home. Nothing is sent anywhere.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,10 +15,10 @@ use crate::answer::{Handled, answer};
 use crate::context::Context;
 use crate::refusals::wire_error;
 
-/// Reports that are kept; the oldest go first.
+/// The most reports that are kept; the oldest are removed.
 const MAX_KEPT: usize = 50;
 
-/// Of each attached file, so much of its end. Logs are long, and the end is what matters.
+/// The most bytes of an attached file, from its end.
 const MAX_ATTACHMENT: u64 = 16 << 20;
 const MAX_ATTACHMENTS: usize = 32;
 
@@ -51,7 +50,7 @@ pub(crate) async fn upload(cx: &Context, params: FeedbackUploadParams) -> Handle
     let folder = cx.app.sources.home.join("loomd/feedback");
     let kept = spawn_blocking(move || keep(&folder, &format!("{report:#}\n"), &attachments)).await;
     if let Ok(Err(error)) = kept {
-        // As with any delivery: best effort.
+        // Best effort: the request succeeds also when the report cannot be stored.
         warn!(%error, "cannot keep feedback");
     }
     answer(FeedbackUploadResponse { thread_id })

@@ -13,7 +13,11 @@ use crate::answer::Handled;
 use crate::context::Context;
 use crate::refusals::wire_error;
 
-/// `mcpServer/oauth/login`: answers with the URL to open. When the login has ended, every client is notified.
+/// How long the reload of loaded threads may delay the notification.
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// `mcpServer/oauth/login`: answers with the URL to open. When the login has ended, every
+/// client is notified.
 pub(crate) async fn login(cx: &Context, params: McpServerOauthLoginParams) -> Handled<call::McpServerOauthLogin> {
     let McpServerOauthLoginParams { name, scopes, timeout_secs } = params;
     let servers = cx.app.agent.configured_mcp_servers().map_err(wire_error)?;
@@ -36,6 +40,13 @@ pub(crate) async fn login(cx: &Context, params: McpServerOauthLoginParams) -> Ha
     let app = cx.app.clone();
     tokio::spawn(async move {
         let error = login.completed().await.err().map(|error| error.to_string());
+        if error.is_none() {
+            // Threads that are loaded start the server that refused them. A busy thread does not hold up the clients.
+            let reloaded = tokio::time::timeout(RELOAD_TIMEOUT, app.agent.reload_mcp_servers()).await;
+            if !matches!(reloaded, Ok(Ok(()))) {
+                tracing::warn!(server = name, "loaded threads may not use the login before they are reloaded");
+            }
+        }
         let completed = McpServerOauthLoginCompletedNotification { name, success: error.is_none(), error };
         app.broadcast(ServerNotification::McpServerOauthLoginCompleted(completed)).await;
     });

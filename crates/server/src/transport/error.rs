@@ -1,4 +1,4 @@
-//! Why a server cannot serve.
+//! The errors of serving clients.
 
 use std::io;
 use std::net::SocketAddr;

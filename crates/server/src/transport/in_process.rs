@@ -11,8 +11,8 @@ use crate::app::App;
 use crate::connection::{self, Inbound, Source};
 use crate::outbound::{OutboundQueue, WhenFull};
 
-/// Serves a client that sends and gets whole messages, until it drops its sender, or `stop` is cancelled. Like
-/// the one on stdio it is waited for when it does not read.
+/// Serves a client that exchanges whole messages, until it drops its sender or `stop` is cancelled. As on stdio,
+/// senders wait for a client that does not read.
 pub async fn serve_in_process(
     app: Arc<App>,
     from_client: mpsc::Receiver<Bytes>,
@@ -21,12 +21,12 @@ pub async fn serve_in_process(
 ) {
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
     let writing = write(Arc::clone(&outbound), to_client);
-    join(connection::serve(app, "in-process", Received(from_client), outbound, stop), writing).await;
+    join(connection::serve(app, "in-process", ClientMessages(from_client), outbound, stop), writing).await;
 }
 
-struct Received(mpsc::Receiver<Bytes>);
+struct ClientMessages(mpsc::Receiver<Bytes>);
 
-impl Source for Received {
+impl Source for ClientMessages {
     async fn next(&mut self) -> Option<Inbound> {
         self.0.recv().await.map(Inbound::Message)
     }

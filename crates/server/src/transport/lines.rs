@@ -1,4 +1,4 @@
-//! Cutting a stream of bytes into lines, in bounded memory.
+//! Splits a stream of bytes into lines, in bounded memory.
 
 use std::mem::take;
 

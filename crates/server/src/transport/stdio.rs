@@ -44,7 +44,7 @@ pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<
         runtime.block_on(write(output, &to_write));
         _ = written.send(());
     })?;
-    connection::serve(app, "stdio", Received { lines: received, ended }, outbound, stop).await;
+    connection::serve(app, "stdio", StdinMessages { lines: received, ended }, outbound, stop).await;
     if timeout(limits::DRAIN, all_written).await.is_err() {
         warn!("the client did not read all messages before the end");
     }
@@ -58,12 +58,12 @@ const BUDGET: usize = limits::INBOUND_BYTES / UNIT;
 /// A message and its share of the budget.
 type Line = (Inbound, Option<OwnedSemaphorePermit>);
 
-struct Received {
+struct StdinMessages {
     lines: mpsc::Receiver<Line>,
     ended: CancellationToken,
 }
 
-impl Source for Received {
+impl Source for StdinMessages {
     async fn next(&mut self) -> Option<Inbound> {
         let (inbound, _) = self.lines.recv().await?;
         Some(inbound)

@@ -92,7 +92,7 @@ pub(super) struct Access<L: Listener> {
 pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access: Access<L>, stop: CancellationToken) {
     let Access { peer, admission, guard, transport } = access;
     let clients = TaskTracker::new();
-    let listening = Listening { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
+    let listening = RouterState { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
     let service = TowerToHyperService::new(router(listening));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::HEADERS);
@@ -106,7 +106,7 @@ pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access
         let (service, http, stop) = (service.clone(), http.clone(), stop.clone());
         tokio::spawn(async move {
             let checked = spawn_blocking(move || admission.check(peer)).await;
-            let admitted = Admitted(checked.unwrap_or(Err("the client could not be checked")));
+            let admitted = PeerCheck(checked.unwrap_or(Err("the client could not be checked")));
             let service = service_fn(move |mut request: hyper::Request<_>| {
                 request.extensions_mut().insert(admitted);
                 service.call(request)
@@ -131,7 +131,7 @@ pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access
 
 /// Whether the peer of a connection may open a websocket; the error is the body of a 403.
 #[derive(Clone, Copy)]
-struct Admitted(Result<(), &'static str>);
+struct PeerCheck(Result<(), &'static str>);
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError> {
@@ -157,7 +157,7 @@ async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// The socket's place in the file system, given up at the end unless another server has taken it.
+/// The file of a unix socket. Removed when dropped, unless another server has replaced it.
 struct SocketFile {
     path: PathBuf,
     identity: Option<(u64, u64)>,
@@ -206,7 +206,7 @@ async fn reload_on(mut hang_up: Signal, guard: Arc<Guard>) {
 
 /// The state of the router.
 #[derive(Clone)]
-struct Listening {
+struct RouterState {
     app: Arc<App>,
     guard: Arc<Guard>,
     clients: TaskTracker,
@@ -214,7 +214,7 @@ struct Listening {
     transport: &'static str,
 }
 
-fn router(listening: Listening) -> Router {
+fn router(listening: RouterState) -> Router {
     let healthy = || get(|| async { StatusCode::OK });
     Router::new()
         .route("/readyz", healthy())
@@ -233,13 +233,13 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
 }
 
 /// Every other path is a websocket.
-async fn upgrade(State(listening): State<Listening>, request: Request) -> Response {
+async fn upgrade(State(listening): State<RouterState>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    if let Some(Admitted(Err(reason))) = parts.extensions.get() {
+    if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
         debug!(reason, "refused a client");
         return (StatusCode::FORBIDDEN, *reason).into_response();
     }
@@ -266,7 +266,7 @@ async fn upgrade(State(listening): State<Listening>, request: Request) -> Respon
     })
 }
 
-async fn serve_client(listening: Listening, socket: WebSocket) {
+async fn serve_client(listening: RouterState, socket: WebSocket) {
     let (sink, stream) = socket.split();
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));

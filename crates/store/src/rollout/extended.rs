@@ -38,7 +38,7 @@ pub enum ErrorInfo {
 }
 
 macro_rules! same_error_info {
-    ($from:ty => $to:ident) => {
+    ($from:ty => $to:ident $(, $unknown:ident is other)?) => {
         impl From<$from> for $to {
             fn from(info: $from) -> Self {
                 type Info = $from;
@@ -63,6 +63,7 @@ macro_rules! same_error_info {
                     }
                     Info::ActiveTurnNotSteerable { turn_kind } => Self::ActiveTurnNotSteerable { turn_kind },
                     Info::Other => Self::Other,
+                    $(Info::$unknown(_) => Self::Other,)?
                 }
             }
         }
@@ -71,7 +72,7 @@ macro_rules! same_error_info {
 
 use wire::CodexErrorInfo;
 same_error_info!(ErrorInfo => CodexErrorInfo);
-same_error_info!(CodexErrorInfo => ErrorInfo);
+same_error_info!(CodexErrorInfo => ErrorInfo, Unknown is other);
 
 /// A reviewer's verdict on a request; kept as it is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

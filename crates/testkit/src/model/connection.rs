@@ -10,12 +10,12 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::items::{Usage, completed_event, created_event};
 use super::reply::{Body, Step};
-use super::{RecordedRequest, Reply, State};
+use super::{ModelState, RecordedRequest, Reply};
 use crate::http;
 use crate::watched_value::WatchedValue;
 
 /// Serves requests until the client disconnects or a reply closes the connection.
-pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<State>>) {
+pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<ModelState>>) {
     // Otherwise the kernel may delay what a gate has let through.
     let _ = stream.set_nodelay(true);
     let (reader, writer) = stream.into_split();

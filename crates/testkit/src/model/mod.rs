@@ -38,12 +38,12 @@ const MAX_CONNECTIONS: usize = 512;
 /// A provider on a loopback port, stopped when dropped.
 pub struct ScriptedModel {
     address: SocketAddr,
-    state: Arc<WatchedValue<State>>,
+    state: Arc<WatchedValue<ModelState>>,
     _listener: Task,
 }
 
 #[derive(Default)]
-struct State {
+struct ModelState {
     script: VecDeque<Reply>,
     requests: Vec<RecordedRequest>,
 }
@@ -105,7 +105,7 @@ impl ScriptedModel {
         .await;
     }
 
-    async fn wait<R>(&self, what: &str, look: impl Fn(&State) -> Option<R>) -> R {
+    async fn wait<R>(&self, what: &str, look: impl Fn(&ModelState) -> Option<R>) -> R {
         match tokio::time::timeout(TIMEOUT, self.state.until(|state| look(state))).await {
             Ok(found) => found,
             Err(_) => {
@@ -116,7 +116,7 @@ impl ScriptedModel {
     }
 }
 
-impl State {
+impl ModelState {
     fn calls(&self) -> impl Iterator<Item = &RecordedRequest> {
         self.requests.iter().filter(|request| request.is_model_call())
     }
@@ -137,7 +137,7 @@ impl State {
     }
 }
 
-async fn accept(listener: TcpListener, state: Arc<WatchedValue<State>>) {
+async fn accept(listener: TcpListener, state: Arc<WatchedValue<ModelState>>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {

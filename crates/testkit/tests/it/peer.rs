@@ -148,7 +148,7 @@ async fn dropping_the_peer_closes_the_connection() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_failed_wait_names_what_it_waited_for_and_what_came() {
+async fn a_failed_wait_names_the_expected_and_the_received_messages() {
     let words = panic_of(async {
         let (peer, mut far) = pair();
         for line in [r#"{"method":"n"}"#, r#"{"method":"ask","id":1}"#, r#"{"id":5,"result":1}"#] {

@@ -78,7 +78,7 @@ impl Message {
     }
 }
 
-/// The texts of an input, for showing.
+/// The texts of an input, for the item that clients show.
 pub(super) fn prompt(input: &[UserInput]) -> String {
     let texts = input.iter().map(|part| match part {
         UserInput::Text { text, .. } => text.clone(),

@@ -25,10 +25,10 @@ use super::scope::{Role, ToolScope};
 use crate::tool_call::Call;
 use crate::turn_cx::TurnCx;
 
-/// How many agents there may be at a time when nothing is configured.
+/// The most open agents, unless configured.
 const MAX_THREADS: usize = 6;
 
-/// How far agents may start agents that start agents when nothing is configured.
+/// The greatest depth of an agent tree, unless configured.
 const MAX_DEPTH: i32 = 1;
 
 /// Whether an agent may start others.

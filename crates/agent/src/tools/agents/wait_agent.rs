@@ -1,4 +1,4 @@
-//! `wait_agent`: waits until one of several agents has come to an end.
+//! `wait_agent`: waits until one of several agents has a final status.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::turns::collab;
 
 pub(crate) struct WaitAgent;
 
-/// How long to wait when nothing is said, and the bounds of what can be said.
+/// The timeout of a call that names none, and the bounds of one that does.
 const WAIT: Duration = Duration::from_secs(30);
 const SHORTEST: Duration = Duration::from_secs(10);
 const LONGEST: Duration = Duration::from_secs(3600);

@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::item::CallItem;
 use crate::mcp::{ThreadServer, ThreadServers};
-use crate::tool_call::{Call, ToolResult};
+use crate::tool_call::{Call, CallInput, ToolResult};
 use crate::tools::cx::ToolCx;
 use crate::tools::scope::ToolScope;
 use crate::tools::spec::{function, string};
@@ -57,7 +57,10 @@ impl Tool for ListResources {
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async move {
-            let args: ListArgs = call.arguments()?;
+            let args: ListArgs = match has_arguments(call) {
+                true => call.arguments()?,
+                false => ListArgs { server: None, cursor: None },
+            };
             let (server, cursor) = (given(args.server), given(args.cursor));
             let shown = server.as_deref().unwrap_or(NO_SERVER).to_owned();
             shown_as_item(cx, call, &shown, list(&cx.thread.mcp, self.0, server, cursor)).await
@@ -101,6 +104,11 @@ impl Tool for ReadResource {
     }
 }
 
+/// Models may leave all arguments out.
+fn has_arguments(call: &Call) -> bool {
+    !matches!(&call.input, CallInput::Arguments(text) if text.trim().is_empty())
+}
+
 /// What is not blank.
 fn given(text: Option<String>) -> Option<String> {
     text.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty())
@@ -114,8 +122,8 @@ async fn shown_as_item(
     work: impl Future<Output = Result<JsonValue, String>>,
 ) -> ToolResult {
     let turn = &cx.action.turn;
-    let arguments: JsonValue = call.arguments()?;
-    let item = CallItem::start(turn, &call.id, server, &call.name, Some(arguments)).await;
+    let arguments: Option<JsonValue> = if has_arguments(call) { Some(call.arguments()?) } else { None };
+    let item = CallItem::start(turn, &call.id, server, &call.name, arguments).await;
     let result = tokio::select! {
         biased;
         result = work => result.map(|value| value.to_string()),

@@ -14,7 +14,7 @@ use super::approval::{Subject, approve};
 use super::item::CallItem;
 use super::output;
 use crate::mcp::{ThreadServer, TurnCaller};
-use crate::settings::sandbox_name;
+use crate::settings::{sandbox_name, sandbox_state};
 use crate::tool_call::{Call, CallInput, Output, ToolResult};
 use crate::tools::cx::ToolCx;
 use crate::tools::scope::ToolScope;
@@ -153,7 +153,7 @@ impl McpTool {
             arguments,
             meta: meta(turn),
             timeout: self.server.entry.config.tool_timeout(),
-            sandbox_state: Some(sandbox_state(turn)),
+            sandbox_state: Some(sandbox_state(&turn.settings)),
         };
         let mut called = std::pin::pin!(self.server.server.call_tool(request, caller));
         let result = loop {
@@ -195,16 +195,6 @@ fn meta(turn: &TurnCx) -> JsonObject {
         "session_id": turn.thread_id, "turn_id": turn.turn_id, "sandbox": sandbox_name(&turn.settings.sandbox),
     });
     JsonObject::from_iter([("x-codex-turn-metadata".to_owned(), about)])
-}
-
-/// What a server that asks for it is told of the sandbox of commands.
-fn sandbox_state(turn: &TurnCx) -> JsonValue {
-    json!({
-        "sandboxPolicy": turn.settings.sandbox,
-        "codexLinuxSandboxExe": null,
-        "sandboxCwd": turn.settings.cwd,
-        "useLegacyLandlock": false,
-    })
 }
 
 async fn publish(turn: &TurnCx, item_id: &str, progress: Progress) {

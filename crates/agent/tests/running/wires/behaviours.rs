@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Ask::*;
 use super::{ROW, Row, check, world};
 
-/// The smallest picture.
+/// A PNG of one pixel.
 const PICTURE: &str = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
 const USAGE: &str = "usage 10/0 5/0 of 15";
@@ -116,7 +116,7 @@ async fn many_tools_one_after_the_other() {
     .await;
 }
 
-/// The first command waits for a file of the second, so one could not run after the other.
+/// The first command waits for a file of the second, so this would hang if they did not run in parallel.
 #[tokio::test]
 async fn parallel_tools() {
     check(Row {
@@ -173,15 +173,15 @@ async fn structured_output() {
         let turn = world.say_with(id, json!({ "input": input, "outputSchema": schema })).await.expect("a turn");
         assert_eq!(world.ended(&turn).await, "completed");
         assert_eq!(world.model.call(0).await.schema(), &schema, "{wire:?}");
-        let said = world.heard.find("item/completed", |told| told["item"]["type"] == "agentMessage").await;
+        let said = world.received.find("item/completed", |told| told["item"]["type"] == "agentMessage").await;
         assert_eq!(said["item"]["text"], "{\"n\":5}", "{wire:?}");
-        // The next turn is free again.
+        // The schema holds for one turn.
         world.ask(id, "and?").await;
         assert_eq!(world.model.call(1).await.schema(), &Value::Null, "{wire:?}");
     }
 }
 
-/// From the user, and from a tool.
+/// Images of the user and of a tool.
 #[tokio::test]
 async fn images() {
     for wire in Wire::ALL {
@@ -212,7 +212,7 @@ async fn images() {
         const LOOK: &str = "user: look\n\n<image>";
         let call = r#"call c1: view_image {"path":"dot.png"}"#;
         let expected: &[&str] = match wire {
-            // Outputs are text there, so pictures follow in the user's place.
+            // Tool outputs are text on this wire, so images follow in a user message.
             Wire::Chat => &[
                 LOOK,
                 "user image: (dot)",
@@ -232,7 +232,7 @@ fn base64_decoded(text: &str) -> Vec<u8> {
     base64::engine::general_purpose::STANDARD.decode(text).expect("base64")
 }
 
-/// Thoughts between calls go back.
+/// Reasoning between the calls of a turn is sent back.
 #[tokio::test]
 async fn reasoning() {
     const PLAN: &str = r#"{"plan":[{"step":"Look","status":"pending"}]}"#;
@@ -271,7 +271,7 @@ async fn reasoning() {
 }
 
 #[tokio::test]
-async fn thoughts_of_earlier_turns() {
+async fn reasoning_of_earlier_turns() {
     check(Row {
         asks: &[User("hi"), User("and?")],
         answers: &[&[Think(&["Hm."]), Text(&["Yes."])], &[Text(&["Done."])]],
@@ -327,7 +327,7 @@ async fn steering() {
     .await;
 }
 
-/// What was said stays said, and the model knows that it was stopped.
+/// The text before the interrupt stays in the conversation, with a note about the interrupt.
 #[tokio::test]
 async fn interruption() {
     check(Row {
@@ -410,9 +410,9 @@ async fn compaction_on_request() {
     .await;
 }
 
-/// A conversation that is full is summarised before the next turn.
+/// A full context window is compacted before the next turn.
 #[tokio::test]
-async fn compaction_when_it_is_full() {
+async fn compaction_of_a_full_context_window() {
     check(Row {
         config: "model_auto_compact_token_limit = 50000",
         asks: &[User("hi"), User("and?")],

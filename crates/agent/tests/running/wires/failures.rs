@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 
 use super::{seen, world};
 
-/// What goes wrong, in each wire's words.
+/// A failure of the provider, in the format of each wire.
 enum Wrong {
-    /// A refusal: its status, and what it is called.
+    /// An error response: its status and type.
     Refused(u16, &'static str),
-    /// A refusal that each wire puts differently.
+    /// An error response that differs between wires.
     Named(fn(Wire) -> (u16, Value)),
     Says(&'static [ModelOutput]),
     HangsUp,
@@ -52,7 +52,7 @@ fn busy(wire: Wire) -> (u16, Value) {
     }
 }
 
-/// Every class of errors that a model can be the cause of, and whether it is tried again.
+/// Every class of provider errors, and whether it is retried.
 fn classes() -> Vec<(Wrong, Value, bool)> {
     let http = |status: Option<u16>| json!({ "httpConnectionFailed": { "httpStatusCode": status } });
     let broken = json!({ "responseStreamDisconnected": { "httpStatusCode": null } });
@@ -75,7 +75,7 @@ fn classes() -> Vec<(Wrong, Value, bool)> {
     ]
 }
 
-/// With so many tries again.
+/// The configuration with this number of retries.
 fn tries(retries: u64) -> String {
     format!("model_providers.scripted.stream_max_retries = {retries}")
 }
@@ -88,17 +88,17 @@ async fn every_class_of_errors_fails_the_turn() {
             world.model.reply(wrong.reply(wire)).reply(wire.reply(&[Text(&["fine"])]));
             let id = world.start(false).await;
             assert_eq!(world.ask(id, "hi").await, "failed", "{wire:?} {info}");
-            let end = world.heard.of("turn/completed");
+            let end = world.received.of("turn/completed");
             assert_eq!(end[0]["turn"]["error"]["codexErrorInfo"], info, "{wire:?}");
             let errors: Vec<Value> = world
-                .heard
+                .received
                 .of("error")
                 .iter()
                 .map(|told| json!([told["error"]["codexErrorInfo"], told["willRetry"]]))
                 .collect();
             assert_eq!(errors, [json!([info, false])], "{wire:?}");
-            // The thread goes on, and the model is told what the user said before. A window that is full is
-            // made room in first; of half an answer only a finished item counts.
+            // The next turn has the earlier user message. A full window is compacted first; of a broken answer only
+            // complete items are kept.
             assert_eq!(world.ask(id, "and?").await, "completed", "{wire:?} {info}");
             if !matches!(wrong, Wrong::Says(_) | Wrong::Named(_)) {
                 assert_eq!(world.model.call(1).await.conversation(), ["user: hi\n\nand?"], "{wire:?} {info}");
@@ -108,7 +108,7 @@ async fn every_class_of_errors_fails_the_turn() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again() {
+async fn transient_errors_are_retried() {
     for wire in Wire::ALL {
         for (wrong, info, again) in classes() {
             let world = world(wire, &tries(1)).await;
@@ -116,13 +116,13 @@ async fn what_may_pass_is_tried_again() {
             let id = world.start(false).await;
             let expected = if again { ("completed", 1) } else { ("failed", 0) };
             let status = world.ask(id, "hi").await;
-            let retries = world.heard.of("error").iter().filter(|told| told["willRetry"] == true).count();
+            let retries = world.received.of("error").iter().filter(|told| told["willRetry"] == true).count();
             assert_eq!((status.as_str(), retries), expected, "{wire:?} {info}");
         }
     }
 }
 
-/// What was finished before the break is part of the conversation, and no tool runs twice.
+/// Items that were complete before the stream broke stay in the conversation, and no tool runs twice.
 #[tokio::test]
 async fn a_call_before_the_break_is_not_made_again() {
     for wire in Wire::ALL {
@@ -132,9 +132,10 @@ async fn a_call_before_the_break_is_not_made_again() {
         world.model.reply(wire.reply(&[Text(&["fine"])]));
         let id = world.start(false).await;
         assert_eq!(world.ask(id, "hi").await, "completed");
-        let seen: Vec<String> = world.heard.all().iter().filter_map(|(method, params)| seen(method, params)).collect();
+        let seen: Vec<String> =
+            world.received.all().iter().filter_map(|(method, params)| seen(method, params)).collect();
         let made = wire != Wire::Chat;
-        // A call is whole there only when the answer ends.
+        // On this wire a call is complete only at the end of the answer.
         let plans = seen.iter().filter(|line| *line == "plan Look").count();
         assert_eq!(plans, usize::from(made), "{wire:?} {seen:?}");
         let outputs =
@@ -144,19 +145,19 @@ async fn a_call_before_the_break_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_as_long_as_it_may_be_is_shown_once_and_kept() {
+async fn an_answer_that_reaches_the_output_limit_is_published_once_and_recorded() {
     for wire in Wire::ALL {
         let world = world(wire, &tries(5)).await;
         let took = Took { input: 100, cached: 0, output: 20, reasoning: 0 };
         world.model.reply(wire.reply(&[Text(&["half"]), Length, took])).reply(wire.reply(&[Text(&["rest"])]));
         let id = world.start(false).await;
         assert_eq!(world.ask(id, "hi").await, "failed", "{wire:?}");
-        let end = world.heard.of("turn/completed").remove(0);
+        let end = world.received.of("turn/completed").remove(0);
         let words = "stream disconnected before completion: Incomplete response returned, reason: max_output_tokens";
         assert_eq!(end["turn"]["error"]["message"], words, "{wire:?}");
-        let shown = world.heard.of("item/agentMessage/delta");
+        let shown = world.received.of("item/agentMessage/delta");
         assert_eq!((shown.len(), world.model.calls().len()), (1, 1), "{wire:?}");
-        let used = world.heard.of("thread/tokenUsage/updated").pop().unwrap();
+        let used = world.received.of("thread/tokenUsage/updated").pop().unwrap();
         assert_eq!(used["tokenUsage"]["total"]["totalTokens"], 120, "{wire:?}");
         assert_eq!(world.ask(id, "go on").await, "completed", "{wire:?}");
         let told = world.model.call(1).await.conversation();
@@ -165,14 +166,14 @@ async fn an_answer_that_is_as_long_as_it_may_be_is_shown_once_and_kept() {
 }
 
 #[tokio::test]
-async fn what_the_provider_said_and_asks_for_is_told_with_every_try() {
+async fn every_retry_notification_has_the_providers_message_and_delay() {
     for wire in Wire::ALL {
         let world = world(wire, &tries(1)).await;
         let busy = || status(429, wire.refusal("strange", "the reason")).header("retry-after", "0");
         world.model.reply(busy()).reply(busy());
         let id = world.start(false).await;
         assert_eq!(world.ask(id, "hi").await, "failed", "{wire:?}");
-        let errors = world.heard.of("error");
+        let errors = world.received.of("error");
         assert_eq!(errors.len(), 2, "{wire:?}");
         for error in errors {
             let details = error["error"]["additionalDetails"].as_str().unwrap_or_default().to_owned();

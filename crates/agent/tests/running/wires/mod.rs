@@ -1,6 +1,5 @@
-//! What an agent does, over each of the remote wires: one table of behaviours. A scripted server says the same
-//! in the words of every wire; the client sees the same, and the model is told the same next, except where a
-//! row says why not.
+//! A table of the agent's behaviours that holds over each of the remote wires. A scripted provider answers the same on
+//! every wire; notifications and the next input of the model must be the same, except where a row gives the reason.
 
 mod behaviours;
 mod failures;
@@ -16,15 +15,15 @@ use crate::world::World;
 /// One behaviour.
 struct Row {
     config: &'static str,
-    /// What the client asks for, one after the other.
+    /// The requests of the client, in order.
     asks: &'static [Ask],
-    /// What the model answers, call by call.
+    /// The model's answers, by call.
     answers: &'static [&'static [ModelOutput]],
-    /// What the client sees, in a word or two each.
+    /// The notifications, each in a word or two.
     seen: &'static [&'static str],
-    /// What the model is told in its last call.
+    /// The input of the last model call.
     told: &'static [&'static str],
-    /// Wires that are told something else, and why.
+    /// Wires with another input, and why.
     except: &'static [(Wire, &'static str, &'static [&'static str])],
 }
 
@@ -33,9 +32,9 @@ const ROW: Row = Row { config: "", asks: &[User("hi")], answers: &[], seen: &[],
 #[derive(Clone, Copy)]
 enum Ask {
     User(&'static str),
-    /// The second text is said while the first is being answered.
+    /// The second text is steered into the turn of the first.
     Steered(&'static str, &'static str),
-    /// The turn is stopped when the model has said something.
+    /// The turn is interrupted after the first text of the model.
     Interrupted(&'static str),
     Compact,
     /// The second of two commands ends when the first has.
@@ -46,7 +45,7 @@ async fn check(row: Row) {
     for wire in Wire::ALL {
         let world = world(wire, row.config).await;
         let id = world.start(false).await;
-        // Only the first answer is ever held up.
+        // Only the first answer is held back.
         let gate = Gate::new();
         for (number, says) in row.answers.iter().enumerate() {
             let reply = wire.reply(says);
@@ -69,11 +68,11 @@ async fn check(row: Row) {
                     gate.open();
                 }
                 Interrupted(_) => {
-                    world.heard.find("item/agentMessage/delta", |_| true).await;
+                    world.received.find("item/agentMessage/delta", |_| true).await;
                     world.interrupt(id, &turn).await.expect("it runs");
                 }
                 Racing(_) => {
-                    world.heard.find("item/completed", |told| told["item"]["type"] == "commandExecution").await;
+                    world.received.find("item/completed", |told| told["item"]["type"] == "commandExecution").await;
                     std::fs::write(world.home.work().join("go"), "").expect("a file");
                 }
                 _ => {}
@@ -94,10 +93,10 @@ async fn world(wire: Wire, config: &str) -> World {
 }
 
 impl World {
-    /// The client saw this. Tools run beside the answer that calls them, so what the answer took is told
-    /// somewhere among what they do.
+    /// Asserts the notifications. Tools run while the answer streams, so the position of its token usage is ignored.
     fn saw(&self, wire: Wire, expected: &[&str]) {
-        let seen: Vec<String> = self.heard.all().iter().filter_map(|(method, params)| seen(method, params)).collect();
+        let seen: Vec<String> =
+            self.received.all().iter().filter_map(|(method, params)| seen(method, params)).collect();
         let apart = |lines: &[&str]| -> (Vec<String>, Vec<String>) {
             lines.iter().map(|line| (*line).to_owned()).partition(|line| line.starts_with("usage "))
         };
@@ -105,8 +104,8 @@ impl World {
     }
 }
 
-/// A notification in a word or two; `None` for what is of no interest here. Whether thoughts are a summary or
-/// the thing itself differs between wires.
+/// A notification in a word or two; `None` for those that are not compared. Reasoning summaries and reasoning texts are
+/// not distinguished, because wires differ in that.
 fn seen(method: &str, params: &Value) -> Option<String> {
     let item = &params["item"];
     let kind = item["type"].as_str().unwrap_or_default();
@@ -131,7 +130,7 @@ fn seen(method: &str, params: &Value) -> Option<String> {
     })
 }
 
-/// What an item says, without ids, paths and times.
+/// The contents of an item, without ids, paths and times.
 fn whole(item: &Value) -> String {
     let texts = |list: &Value| list.as_array().into_iter().flatten().map(word).collect::<String>();
     match word(&item["type"]).as_str() {
@@ -153,13 +152,13 @@ fn word(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Without times, and with names for the texts that only we know.
+/// A line without times, and with names in place of our prompts.
 fn plain(line: &str) -> String {
     let line = line
         .replace(&prompts::summary_message("It was short."), "(summary)")
         .replace(prompts::COMPACTION_PROMPT.trim(), "(summarise)")
         .replace(prompts::TURN_ABORTED.trim(), "(aborted)");
-    // A terminal says more of itself.
+    // The output of a terminal session has a longer header.
     if let Some((before, _)) = line.split_once("Command: ")
         && let Some((_, output)) = line.split_once("Output:\n")
     {

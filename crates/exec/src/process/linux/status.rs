@@ -44,7 +44,7 @@ impl Status {
     }
 }
 
-/// The processes that hold the socket with this inode, as far as they can be looked at.
+/// The processes that hold the socket with this inode, as far as they can be inspected.
 pub(in crate::process) fn socket_holders(inode: u64) -> impl Iterator<Item = u32> {
     let socket = format!("socket:[{inode}]");
     all_processes().filter_map(|pid| u32::try_from(pid).ok()).filter(move |pid| holds(*pid, &socket))

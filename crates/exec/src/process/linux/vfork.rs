@@ -1,5 +1,5 @@
-//! Starts a program the way `vfork` does: the child borrows our memory until it has become the program, so the cost
-//! does not grow with ours.
+//! Starts a program the way `vfork` does: the child shares the memory of this process until it executes the program, so
+//! the cost does not depend on the size of that memory.
 #![allow(unsafe_code)]
 
 use std::ffi::{c_int, c_void};
@@ -12,10 +12,10 @@ use rustix::process::Pid;
 use super::ExitHandle;
 use crate::process::launch::{BlockedSignals, Launch, LaunchFailure, PreparedLaunch, become_program};
 
-/// The child only makes system calls on it.
+/// The size of the child's stack, on which it only makes system calls.
 const STACK_BYTES: usize = 64 * 1024;
 
-/// What one start shares with the child that borrows our memory.
+/// The memory that one start shares with its child.
 struct SharedWithChild<'a> {
     prepared: PreparedLaunch<'a>,
     failure: AtomicI32,
@@ -51,7 +51,7 @@ impl Launch {
         match shared.failure.load(Ordering::Acquire) {
             0 => Ok((group, handle)),
             code => {
-                // It has nothing left to do but end.
+                // The child ends right after it has stored the error.
                 let _ = handle.wait();
                 Err(LaunchFailure { group: Some(group), error: io::Error::from_raw_os_error(code) })
             }
@@ -59,7 +59,7 @@ impl Launch {
     }
 }
 
-/// Where a child stands until it is a program. One is enough for a thread: it sleeps meanwhile.
+/// The stack of a child until it executes the program. One is enough for a thread, which sleeps meanwhile.
 pub(in crate::process) struct Stack(Vec<u128>);
 
 impl Stack {

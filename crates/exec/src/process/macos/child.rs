@@ -18,7 +18,7 @@ pub(in crate::process) unsafe fn errno() -> c_int {
 /// None.
 pub(in crate::process) unsafe fn adopt_orphans() {}
 
-/// Returns 0, or the error number when the parent has died already. Its later death is the guard's to notice.
+/// Returns 0, or the error number when the parent has died already. The guard detects its later death.
 ///
 /// # Safety
 /// One system call, fit for a forked child.

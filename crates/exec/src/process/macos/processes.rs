@@ -7,13 +7,13 @@ use std::mem::MaybeUninit;
 
 use rustix::process::Pid;
 
-/// How many process ids are made room for at first.
+/// The first size of the buffer for process ids.
 const FIRST_ROOM: usize = 1024;
-/// More than the system has processes.
+/// The largest size of the buffer, beyond the number of processes of the system.
 const MOST_ROOM: usize = 1 << 20;
 
-/// A process that was announced to the guard. It is recognised by its start, so that another process with the same id is
-/// not taken for it.
+/// A process that was announced to the guard. It is recognised by its start, so that another process with the same id
+/// is not taken for it.
 pub(in crate::process) struct WatchedProcess {
     pid: Pid,
     started: (u64, u64),
@@ -33,7 +33,7 @@ fn started(information: &libc::proc_bsdinfo) -> (u64, u64) {
     (information.pbi_start_tvsec, information.pbi_start_tvusec)
 }
 
-/// What the system knows about a process. An error when it has ended.
+/// The entry of a process in the process table. An error when it has ended.
 pub(super) fn information(pid: i32) -> io::Result<libc::proc_bsdinfo> {
     let mut information = MaybeUninit::<libc::proc_bsdinfo>::zeroed();
     let size = size_of::<libc::proc_bsdinfo>() as c_int;

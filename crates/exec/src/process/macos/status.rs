@@ -25,7 +25,7 @@ impl Status {
         let parent = information(pid)?.pbi_ppid;
         // SAFETY: without an operation nothing is read.
         let sandboxed = unsafe { sandbox_check(pid, ptr::null(), 0) } != 0;
-        // The first process of the system has no parent that counts.
+        // The first process of the system ends the chain of parents.
         Ok(Self { parent: if parent <= 1 { 0 } else { parent }, sandboxed })
     }
 

@@ -21,7 +21,7 @@ use crate::helper::{INHERITED, THIS_PROGRAM};
 use crate::sandbox::Sandbox;
 use crate::sandbox::layers::Layer;
 
-/// For file systems that hold nothing but places to mount on.
+/// The size of file systems that contain only mount points.
 const FRAME_BYTES: &str = "1048576";
 
 /// The program, unless it lies where commands can write, or in the folder that they work in.
@@ -34,8 +34,8 @@ pub(super) fn find(search: Option<OsString>, sandbox: &Sandbox, cwd: &Path) -> O
     (!theirs).then_some(found)
 }
 
-/// Runs the command and returns its exit code. `channel` is the socket for the listeners of its loopback ports; this process does not
-/// keep it.
+/// Runs the command and returns its exit code. `channel` is the socket for the listeners of its loopback ports; this
+/// process does not keep it.
 pub(super) fn run(
     program: &Path,
     sandbox: &Sandbox,
@@ -56,8 +56,9 @@ pub(super) fn run(
     }
 }
 
-/// Becomes the confined command; only returns when that failed. Inside we are called once more, as the first
-/// process there, for what bubblewrap does not do; by a descriptor, because our file may be out of sight.
+/// Executes the confined command; only returns when that failed. Inside the sandbox this program runs once more as its
+/// first process, for what bubblewrap does not do. It is executed by a descriptor, because its file may not be visible
+/// there.
 fn exec(program: &Path, sandbox: &Sandbox, cwd: &Path, argv: &[OsString], channel: Option<&OwnedFd>) -> io::Error {
     let run = || -> io::Result<io::Error> {
         if let Some(link) = sandbox.writable.iter().flat_map(|root| &root.protected).find(|path| path.is_symlink()) {
@@ -99,7 +100,7 @@ fn arguments(sandbox: &Sandbox, cwd: &Path) -> Vec<OsString> {
     add("--unshare-pid", &[]);
     add("--as-pid-1", &[]);
     add("--unshare-ipc", &[]);
-    // Root would keep them all, and with them the right to undo what follows.
+    // Root would keep all capabilities, and could undo the mounts below.
     add("--cap-drop", &[Path::new("ALL")]);
     if !sandbox.network {
         add("--unshare-net", &[]);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::sandbox::conceal::ConcealedFolder;
 
-/// Far more than our home has; entries beyond it are left out.
+/// The most visible entries; a home has far fewer. Further entries are left out.
 const MAX_VISIBLE: usize = 512;
 
 /// An entry that commands see.

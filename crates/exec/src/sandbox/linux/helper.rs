@@ -14,13 +14,13 @@ use crate::sandbox::{Mechanism, Sandbox};
 /// The exit code of a helper that was called wrongly, or that could not confine the command.
 pub(super) const USAGE: i32 = 125;
 
-/// Why nothing runs when a root was moved or replaced.
+/// The error when a root was moved or replaced; the command does not run.
 const CHANGED: &str = "a root of the sandbox has changed";
 
 /// The helper's first argument when bubblewrap has made the mounts already.
 pub(crate) const INSIDE: &str = "--inside-the-sandbox";
 
-/// What the helper does with its arguments: the sandbox, then the words of the command.
+/// Runs the helper. Its arguments are the sandbox and the words of the command.
 pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
     let mut args = args.peekable();
     if args.next_if(|first| first == report::REPORT).is_some() {
@@ -35,7 +35,7 @@ pub(crate) fn help(args: impl Iterator<Item = OsString>) -> i32 {
         return USAGE;
     };
     let channel = (!sandbox.loopback_ports.is_empty()).then(take_channel);
-    // What we were given beyond the standard streams is not for the command, which could reach out through it.
+    // The command must not inherit other descriptors: it could leave the sandbox through them.
     if let Err(error) = close_on_exec_from(3) {
         return complain("cannot keep our descriptors from the command", &error);
     }
@@ -72,7 +72,7 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut channel: Option<OwnedFd>) -> i3
         {
             return code;
         }
-        // Not allowed here; there are other ways.
+        // This system does not allow namespaces: the other mechanisms are tried.
         if let Some(program) = bubblewrap::find(env::var_os("PATH"), sandbox, &cwd) {
             let code = bubblewrap::run(&program, sandbox, &cwd, argv, channel);
             drop(taken);
@@ -90,7 +90,7 @@ fn run(sandbox: &Sandbox, argv: &[OsString], mut channel: Option<OwnedFd>) -> i3
         let reason = io::Error::other("Landlock makes no network of its own");
         return complain("this sandbox cannot lead the command's connections through a proxy", &reason);
     }
-    // Unlike what is protected by itself, this was asked for.
+    // Exceptions were requested, unlike default protections, so the command is refused without them.
     if !sandbox.exceptions.is_empty() {
         let reason = io::Error::other("Landlock cannot take back what lies in a folder");
         return complain("this sandbox cannot keep parts of a folder from the command", &reason);

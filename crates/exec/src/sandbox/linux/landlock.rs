@@ -1,5 +1,5 @@
-//! Confinement of files by Landlock: a second wall behind mounts, and the only one where mounts are not to be
-//! had. It allows by folder and cannot take back what lies inside an allowed one.
+//! Confinement of files by Landlock: in addition to mounts, and alone where mounts are not available. It allows folders
+//! and cannot except paths inside of an allowed one.
 
 use std::fs;
 use std::io;
@@ -15,11 +15,11 @@ use rustix::termios::isatty;
 use crate::sandbox::Sandbox;
 use crate::sandbox::conceal::ConcealedFolder;
 
-/// Newer kernels know more; older ones enforce what they know.
+/// The newest version of Landlock that is used. Older kernels enforce the part that they support.
 const KNOWN: ABI = ABI::V5;
-/// Written to by harmless programs.
+/// Devices that ordinary programs write to.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/tty", "/dev/ptmx", "/dev/pts"];
-/// Read by programs that could not run otherwise.
+/// Folders that programs have to read to run at all.
 const BASICS: &[&str] = &["/dev", "/proc"];
 
 /// Keeps this process and all it starts, for good, from writing where the sandbox does not allow it, should a way
@@ -33,7 +33,7 @@ pub(super) fn back_up_mounts(sandbox: &Sandbox) -> io::Result<()> {
         let write = AccessFs::from_write(KNOWN);
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(write)?.create()?;
         let roots = sandbox.writable.iter().map(|root| root.path.as_path());
-        // Of devices and processes there are only those of the sandbox.
+        // `/dev` and `/proc` contain only the devices and processes of the sandbox.
         let ruleset = ruleset
             .add_rules(path_beneath_rules(roots.chain([Path::new("/dev")]), write))?
             .add_rules(path_beneath_rules(["/proc"], AccessFs::WriteFile | AccessFs::Truncate))?;

@@ -7,9 +7,9 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::sandbox::ResourceLimits;
 
-/// Where a process namespace says how many numbers it has; kernels before 6.14 have one for all of them.
+/// The limit of process ids of a namespace; kernels before 6.14 have one for all namespaces.
 const PID_MAX: &str = "/proc/sys/kernel/pid_max";
-/// The least that the kernel takes there.
+/// The lowest value that the kernel accepts there.
 const LEAST_PIDS: u64 = 301;
 
 impl ResourceLimits {
@@ -25,8 +25,8 @@ impl ResourceLimits {
         Ok(())
     }
 
-    /// Root is under no limit of the kind above, so the numbers are made scarce. To be called in a process namespace of
-    /// our own, while its switches can still be written to.
+    /// Limits the process ids instead, because `RLIMIT_NPROC` does not apply to root. To be called in a process
+    /// namespace of our own, while its `/proc/sys` can still be written to.
     pub(super) fn limit_numbers(self) {
         if let Some(processes) = self.processes
             && of_this_namespace()
@@ -36,7 +36,7 @@ impl ResourceLimits {
     }
 }
 
-/// Whether the switch is the namespace's own: where it is not, root would change the machine's.
+/// Whether the limit is that of this namespace: on older kernels, root would change that of the machine.
 fn of_this_namespace() -> bool {
     let release = rustix::system::uname();
     let mut parts = release.release().to_str().unwrap_or_default().split(['.', '-']);
@@ -44,7 +44,7 @@ fn of_this_namespace() -> bool {
     (number(), number()) >= (6, 14)
 }
 
-/// Never raises what is lower already.
+/// Lowers a limit, and never raises it.
 fn lower(resource: Resource, most: u64) -> io::Result<()> {
     let now = getrlimit(resource);
     let most = |now: Option<u64>| Some(now.map_or(most, |now| now.min(most)));

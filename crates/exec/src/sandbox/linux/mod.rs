@@ -2,7 +2,7 @@
 //!
 //! Three mechanisms are tried in turn: namespaces of our own, bubblewrap (which some systems allow where they refuse
 //! us), and Landlock alone, which cannot protect folders inside a writable one. Behind the first two Landlock is
-//! applied as well where the kernel has it. [`Report`] says which of them work.
+//! applied as well where the kernel has it. [`Report`] is which of them work.
 
 mod bubblewrap;
 mod devices;

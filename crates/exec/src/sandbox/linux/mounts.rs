@@ -1,5 +1,5 @@
-//! The files that a confined command sees, in a mount namespace of its own: everything read-only, or only
-//! some of it at all, with what may be written put back on top.
+//! The file system of a confined command, in a mount namespace of its own: everything, or the readable roots,
+//! read-only, with the writable roots mounted over it.
 
 use std::fs::{self, File};
 use std::io;
@@ -23,13 +23,13 @@ use crate::sandbox::{ReadableRoot, Sandbox};
 /// Entries of `/proc` through which root changes the kernel. Mounted read-only for commands.
 pub(super) const KERNEL_SWITCHES: &[&str] = &["sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi"];
 
-/// Where a new root is put together: some folder that is always there and that the new root replaces anyway.
+/// Where a new root is assembled: a folder that always exists and that the new root replaces.
 const STAGE: &str = "/dev";
 
-/// For file systems that hold nothing but places to attach to.
+/// The size of file systems that contain only mount points.
 pub(super) const FRAME_SIZE: &str = "1m";
 
-/// The file that covers others, for a moment.
+/// The empty file that is mounted over closed files, and then removed.
 const COVER: &str = "/dev/.closed";
 
 /// Mounts the sandbox. To be called in a mount namespace of our own, to which no mount propagates.
@@ -61,7 +61,7 @@ pub(super) fn confine(sandbox: &Sandbox, cwd: &Path) -> io::Result<()> {
     }
     fresh_proc(sandbox)?;
     sandbox.check_granted()?;
-    // Folders that commands may not even see cannot be worked in.
+    // Fails for a working directory that the command cannot see.
     std::env::set_current_dir(cwd).map_err(|error| io::Error::other(format!("{}: {error}", cwd.display())))
 }
 
@@ -73,7 +73,7 @@ pub(super) fn clone_tree(path: &Path) -> io::Result<OwnedFd> {
     Ok(open_tree(CWD, path, CLONE)?)
 }
 
-/// The same, where devices are no devices and programs have no privileges of their own.
+/// Like [`clone_tree`], mounted `nodev` and `nosuid`.
 fn harmless_tree(path: &Path) -> io::Result<OwnedFd> {
     let tree = clone_tree(path)?;
     make_harmless(tree.as_fd(), c"")?;
@@ -84,8 +84,8 @@ fn read_only_tree(path: &Path) -> io::Result<OwnedFd> {
     read_only(clone_tree(path)?)
 }
 
-/// Of a link, the link and not what it leads to: attached to itself it still leads there, and can be neither
-/// removed nor replaced.
+/// A read-only clone of a path; of a link, the link itself. Mounted on itself, a link keeps its target and can be
+/// neither removed nor replaced.
 fn read_only_itself(path: &Path) -> io::Result<OwnedFd> {
     read_only(open_tree(CWD, path, CLONE | OpenTreeFlags::AT_SYMLINK_NOFOLLOW)?)
 }
@@ -161,7 +161,7 @@ impl<'a> Overlay<'a> {
 fn protect(path: &Path) -> io::Result<()> {
     match read_only_itself(path) {
         Ok(tree) => attach(&tree, path),
-        // Somewhere that cannot be reached cannot be written to either.
+        // A path that the command cannot see needs no protection.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -172,7 +172,7 @@ fn conceal(base: &Path, concealed: &ConcealedFolder) -> io::Result<()> {
     let folder = inside(base, &concealed.folder);
     let entries = match concealed.visible_entries(&folder) {
         Ok(entries) => entries,
-        // Nothing is to be seen of it here anyway.
+        // The folder is not visible to the command.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error),
     };
@@ -221,7 +221,7 @@ fn close(base: &Path, path: &Path, inner: &[&Mount]) -> io::Result<()> {
             attach(&read_only_tree(&empty)?, &target)?;
             fs::remove_file(empty)
         }
-        // What cannot be seen anyway needs no cover.
+        // A path that the command cannot see needs no cover.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -238,7 +238,7 @@ impl ReadableTrees {
         let links = roots.iter().map(|root| (root.name.clone(), root.path.clone())).collect();
         let mut real: Vec<_> = roots.iter().map(|root| root.path.clone()).collect();
         real.sort();
-        // Sorted, what lies inside another comes right behind it.
+        // Sorted, paths inside another one directly follow it.
         real.dedup_by(|inner, outer| inner.starts_with(outer));
         let trees = real.into_iter().map(|path| Ok((path.clone(), read_only_tree(&path)?)));
         Ok(Self { trees: trees.collect::<io::Result<_>>()?, links })
@@ -264,7 +264,7 @@ fn inside(base: &Path, path: &Path) -> PathBuf {
     base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-/// Makes sure that there is something to attach to.
+/// Creates the mount point if it does not exist.
 fn place(base: &Path, path: &Path, is_folder: bool) -> io::Result<()> {
     let target = inside(base, path);
     if target.exists() {
@@ -279,7 +279,7 @@ fn place(base: &Path, path: &Path, is_folder: bool) -> io::Result<()> {
     File::create(target).map(drop)
 }
 
-/// Makes a folder the root of everything and forgets the old one.
+/// Makes a folder the root of the file system and unmounts the old one.
 fn enter(root: &Path) -> io::Result<()> {
     std::env::set_current_dir(root)?;
     rustix::process::pivot_root(".", ".")?;
@@ -288,7 +288,8 @@ fn enter(root: &Path) -> io::Result<()> {
     make_read_only(CWD, c"/", false)
 }
 
-/// Processes of others stay out of sight where the kernel lets us; elsewhere they can be seen, not touched.
+/// Mounts a new `/proc`, which hides processes outside of the sandbox, where the kernel allows it. Elsewhere they are
+/// visible, and cannot be signalled.
 fn fresh_proc(sandbox: &Sandbox) -> io::Result<()> {
     let Ok(processes) = new_filesystem("proc", &[]) else { return Ok(()) };
     attach(&processes, Path::new("/proc"))?;

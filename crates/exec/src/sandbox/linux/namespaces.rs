@@ -1,6 +1,6 @@
-//! Confinement by namespaces: files as [`mounts`](super::mounts) arranges them, processes out of sight, and no
-//! network unless it is granted. Three processes take part: the helper outside, an init inside that owns
-//! everything started there, and the command.
+//! Confinement by namespaces: the file system of [`mounts`](super::mounts), hidden processes, and no network unless it is
+//! granted. Three processes are involved: the helper outside, an init inside that is the parent of all processes there,
+//! and the command.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,11 +24,11 @@ use super::{helper, landlock, loopback_ports, mounts, seccomp};
 use crate::helper::close_from;
 use crate::sandbox::Sandbox;
 
-/// What the init says when the confinement stands.
+/// The report of the init that the confinement is set up.
 const READY: u8 = b'+';
-/// And when this system does not let it make one, before anything was changed.
+/// The report that this system does not allow it; nothing was changed.
 const UNAVAILABLE: u8 = b'-';
-/// And when something went wrong on the way.
+/// The report that the setup failed.
 const FAILED: u8 = b'!';
 
 /// Runs the command and returns its exit code. An error when namespaces are not available; then nothing has run.
@@ -71,7 +71,7 @@ pub(super) fn run(sandbox: &Sandbox, cwd: &Path, argv: &[OsString], channel: &mu
     }
 }
 
-/// In the new namespaces: makes them ours, as far as the system lets us.
+/// Sets up the new namespaces: maps the user and group, as far as the system allows it.
 fn enter(user: u32, group: u32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     fs::write("/proc/self/setgroups", "deny")?;
@@ -80,7 +80,7 @@ fn enter(user: u32, group: u32) -> io::Result<()> {
     make_private(CWD, c"/")
 }
 
-/// Arranges the files, and gives up every right to change that.
+/// Mounts the file system, and drops every capability to change it.
 fn confine(sandbox: &Sandbox, cwd: &Path, channel: Option<OwnedFd>) -> io::Result<()> {
     if let Some(channel) = channel {
         bring_loopback_up()?;
@@ -111,8 +111,8 @@ fn start_and_wait(sandbox: &Sandbox, argv: &[OsString]) -> io::Result<i32> {
     }
 }
 
-/// Puts this process under everything that the command is to be under, and keeps the command from reaching through it:
-/// the first process of a sandbox holds nothing of what is outside, and does not let itself be looked into.
+/// Confines this process like the command, so that the command cannot leave the sandbox through it: closes all
+/// descriptors of the outside, and forbids inspection by other processes.
 fn shut_in(sandbox: &Sandbox) -> io::Result<()> {
     close_from(3)?;
     forbid_inspection()?;

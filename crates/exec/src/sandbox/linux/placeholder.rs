@@ -1,6 +1,6 @@
-//! Names that must not come to be in a writable folder. Only what exists can be protected, so an empty folder
-//! takes the name for as long as any confined command runs there, and is removed afterwards, even when the
-//! command and its helper are killed.
+//! Names that commands must not create in a writable folder. Only what exists can be protected, so an empty folder
+//! takes the name while any confined command runs there, and is removed afterwards, even when the command and its
+//! helper are killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;

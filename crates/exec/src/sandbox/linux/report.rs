@@ -14,14 +14,14 @@ use crate::{Command, Environment, Error, Limits, Result, run};
 /// The helper's argument when it is to report instead of confining a command.
 pub(super) const REPORT: &str = "--report";
 
-/// The means that work here.
+/// The mechanisms that work on this system.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// User, mount, process and network namespaces of our own.
     pub namespaces: bool,
     /// Only tried where namespaces do not work, because only then it matters.
     pub bubblewrap: bool,
-    /// The second wall behind the others, and the last resort.
+    /// Landlock, which is used in addition to the others, and alone where neither works.
     pub landlock: bool,
     /// Filters of system calls, without which commands cannot be kept from sockets.
     pub seccomp: bool,
@@ -37,22 +37,22 @@ impl Report {
         let mut command = Command::new([helper, REPORT], "/", Environment::of_this_process());
         command.arg0 = Some(SANDBOX.into());
         let done = run(&command, Limits::default(), &CancellationToken::new(), |_, _| {}).await?;
-        // A helper that could not even say so confines nothing.
+        // Without a readable report, no mechanism counts as working.
         Ok(serde_json::from_slice(&done.stdout).unwrap_or_default())
     }
 
-    /// Whether there is no sandbox that could not be enforced.
+    /// Whether every sandbox can be enforced.
     pub fn is_complete(&self) -> bool {
         self.namespaces && self.landlock && self.seccomp
     }
 
-    /// Whether commands can be confined as this sandbox asks. Where they cannot, they are refused.
+    /// Whether this sandbox can be enforced. Where it cannot, its commands are refused.
     pub fn enforces(&self, sandbox: &Sandbox) -> bool {
         let files = match sandbox.mechanism {
             Mechanism::Best => {
                 self.namespaces || self.bubblewrap || (self.landlock && sandbox.has_only_whole_folders())
             }
-            // Where namespaces work for us they work for it, if it is there; it says so if not.
+            // Where our namespaces work, those of bubblewrap do, too; if it is missing, the helper fails with an error.
             Mechanism::Bubblewrap => self.namespaces || self.bubblewrap,
             Mechanism::Landlock => self.landlock && sandbox.exceptions.is_empty(),
         };

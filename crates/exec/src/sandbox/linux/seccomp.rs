@@ -1,6 +1,6 @@
-//! The system calls that a confined command must not make. An empty network namespace already has no way out; this also
-//! makes every attempt fail at once and in words that tools and people understand. Unix sockets need it in any case: they
-//! lead to other programs of the machine, whatever network a process is in.
+//! The filter of system calls of a confined command. An empty network namespace already blocks connections; with the
+//! filter every attempt also fails at once and with a clear error. Unix sockets need it in any case: a network
+//! namespace does not isolate those with a path.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use seccompiler::{
 
 use crate::sandbox::Sandbox;
 
-/// Denied to all: what would get around this filter, and keys that belong to the user's other programs.
+/// Denied to all commands: calls that bypass this filter, and the keyrings of the user's other programs.
 const NEVER: &[libc::c_long] = &[
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
@@ -77,7 +77,7 @@ fn family_is_not(family: libc::c_int) -> Result<SeccompCondition, seccompiler::B
     SeccompCondition::new(0, SeccompCmpArgLen::Dword, SeccompCmpOp::Ne, u64::from(family.unsigned_abs()))
 }
 
-/// The network, and what programs ask the kernel about it; unix sockets only in pairs, unless they are granted, too.
+/// Allows sockets of the network and netlink; unix sockets only as pairs, unless they are granted, too.
 fn network_filter(unix_sockets: bool) -> io::Result<BpfProgram> {
     compile(|numbering| {
         let mut rules: Vec<_> = NEVER.iter().map(|call| (call + numbering, Vec::new())).collect();
@@ -103,7 +103,7 @@ fn no_network_filter() -> io::Result<BpfProgram> {
     })
 }
 
-/// Sockets of the machine could be connected to by name, so there are only pairs of them.
+/// Allows TCP. Unix sockets are allowed only as pairs, because others could connect to a path.
 fn tcp_filter() -> io::Result<BpfProgram> {
     compile(|numbering| {
         let never = NEVER.iter().chain(NEVER_ALONE);

@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use rustix::process::Pid;
 
-/// Which of the two processes goes on after a fork.
+/// The process that returns from a fork.
 pub(super) enum Fork {
     Parent(Pid),
     Child,
@@ -41,7 +41,7 @@ pub(super) fn exit(code: i32) -> ! {
 const MOUNT_ATTR_RDONLY: u64 = 1;
 const MOUNT_ATTR_NOSUID: u64 = 2;
 const MOUNT_ATTR_NODEV: u64 = 4;
-/// What mounts of a sandbox never need.
+/// The attributes of every mount of a sandbox.
 const HARMLESS: u64 = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 #[repr(C)]
@@ -52,23 +52,23 @@ struct MountAttributes {
     user_namespace: u64,
 }
 
-/// Makes a mount, and all below it if asked, read-only and as harmless as [`make_harmless`] does, and private. With an
-/// empty path the descriptor itself is meant.
+/// Makes a mount, and with `below` all below it, read-only, `nodev`, `nosuid` and private. An empty path means the
+/// descriptor itself.
 pub(super) fn make_read_only(folder: BorrowedFd, path: &CStr, below: bool) -> io::Result<()> {
     set_attributes(folder, path, MOUNT_ATTR_RDONLY | HARMLESS, below)
 }
 
-/// Lets nothing on a mount, and all below it, be opened as a device or run with another user's rights; private, too.
+/// Makes a mount and all below it `nodev`, `nosuid` and private.
 pub(super) fn make_harmless(folder: BorrowedFd, path: &CStr) -> io::Result<()> {
     set_attributes(folder, path, HARMLESS, true)
 }
 
-/// Lets no program on a mount run with another user's rights; devices stay devices.
+/// Makes a mount `nosuid`, and not `nodev`.
 pub(super) fn make_nosuid(mount: BorrowedFd) -> io::Result<()> {
     set_attributes(mount, c"", MOUNT_ATTR_NOSUID, true)
 }
 
-/// Only keeps it, and all below it, from hearing of mounts elsewhere.
+/// Makes a mount, and all below it, private: mounts elsewhere do not propagate to it.
 pub(super) fn make_private(folder: BorrowedFd, path: &CStr) -> io::Result<()> {
     set_attributes(folder, path, 0, true)
 }

@@ -25,7 +25,7 @@ impl Report {
         false
     }
 
-    /// Whether commands can be confined as this sandbox asks. Where they cannot, they are refused.
+    /// Whether this sandbox can be enforced. Where it cannot, its commands are refused.
     pub fn enforces(&self, sandbox: &Sandbox) -> bool {
         self.seatbelt && sandbox.loopback_ports.is_empty()
     }

@@ -6,10 +6,10 @@ use std::path::Path;
 use crate::sandbox::Sandbox;
 use crate::sandbox::layers::Layer;
 
-/// By its full path, so that `PATH` has no say.
+/// The full path, so that `PATH` is not searched.
 pub(super) const PROGRAM: &str = "/usr/bin/sandbox-exec";
 
-/// What programs need to run at all, none of which leaves the machine or touches a file.
+/// Rules that programs need to run at all. None allows the network or access to files.
 const BASE: &str = "(version 1)
 (deny default)
 (allow process-exec process-fork)
@@ -24,11 +24,11 @@ const BASE: &str = "(version 1)
 (allow file-read* file-write* (regex #\"^/dev/ttys[0-9]+$\"))
 ";
 
-/// What a program of the system cannot start without reading.
+/// Rules for the files that programs of the system have to read to start.
 const ESSENTIALS: &str = "(allow file-read* (literal \"/\") (subpath \"/usr/lib\") (subpath \"/System\") \
                           (subpath \"/private/var/db/dyld\") (literal \"/dev/null\") (literal \"/dev/urandom\"))\n";
 
-/// Of unix sockets only the one that names are looked up through.
+/// Rules for the network. The only unix socket is that of the DNS resolver.
 const NETWORK: &str = "(allow network-outbound (remote ip) (literal \"/private/var/run/mDNSResponder\"))
 (allow network-inbound (local ip))
 (allow system-socket)
@@ -84,12 +84,12 @@ struct Profile {
 }
 
 impl Profile {
-    /// About a path and all in it. `None` for a path that is no text.
+    /// Adds a rule about a path and everything in it. `None` for a path that is not UTF-8.
     fn rule(&mut self, effect: &str, path: &Path) -> Option<()> {
         self.add(effect, "subpath", path)
     }
 
-    /// About a path alone.
+    /// Adds a rule about a path alone.
     fn literal(&mut self, effect: &str, path: &Path) -> Option<()> {
         self.add(effect, "literal", path)
     }

@@ -4,12 +4,12 @@ use std::process::Stdio;
 
 use loomd_testkit::{Home, Issuer, TIMEOUT};
 use serde_json::{Value, json};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
+use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::time::timeout;
 
 use super::command;
 use crate::common::{RunResult, output};
+use crate::mcp_sharing::agree;
 
 async fn mcp(home: &Home, args: &[&str]) -> RunResult {
     output(&mut command(home, &[&["mcp"], args].concat())).await
@@ -126,20 +126,4 @@ async fn a_login_in_the_terminal_stores_tokens_that_a_logout_removes() {
     assert_eq!(done(&home, &["logout", "web"]).await, "Removed OAuth credentials for 'web'.\n");
     assert_eq!(done(&home, &["logout", "web"]).await, "No OAuth credentials stored for 'web'.\n");
     assert_eq!(status().await, "not_logged_in");
-}
-
-/// Goes to the redirect URI of an authorization URL, as a browser does after the user agreed.
-async fn agree(authorization: &str) {
-    let field = |name: &str| {
-        let found = authorization.split(['?', '&']).find_map(|field| field.strip_prefix(name)?.strip_prefix('='));
-        found.unwrap().replace("%3A", ":").replace("%2F", "/")
-    };
-    let redirect = field("redirect_uri");
-    let (authority, path) = redirect.strip_prefix("http://").unwrap().split_once('/').unwrap();
-    let mut stream = TcpStream::connect(authority).await.unwrap();
-    let request = format!("GET /{path}?code=1&state={} HTTP/1.1\r\nHost: {authority}\r\n\r\n", field("state"));
-    stream.write_all(request.as_bytes()).await.unwrap();
-    let mut page = String::new();
-    stream.read_to_string(&mut page).await.unwrap();
-    assert!(page.starts_with("HTTP/1.1 200 "), "{page}");
 }

@@ -9,6 +9,7 @@ mod sdk_python;
 mod skills;
 mod terminal;
 mod threads;
+mod wink;
 
 use loomd_testkit::{Home, ScriptedModel};
 use tokio::process::Command;

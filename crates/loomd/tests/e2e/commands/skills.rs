@@ -92,3 +92,17 @@ async fn the_documented_plugin_is_installed_and_brings_its_skill_to_a_thread() {
         assert!(body.contains(part), "{part} in {body}");
     }
 }
+
+#[tokio::test]
+async fn a_turn_with_a_skill_replays_without_difference_after_the_skill_is_gone() {
+    let model = ScriptedModel::start().await;
+    model.reply(message("done"));
+    let home = home(&model);
+    let path = put(&home, ".agents/skills/release-notes/SKILL.md", &example("markdown skill"));
+    listed(&home, &["run", "please $release-notes"]).await;
+    let text = model.call(0).await.body.to_string();
+    assert!(text.contains("<skill>"), "{text}");
+    listed(&home, &["replay", "last"]).await;
+    std::fs::remove_file(path).unwrap();
+    listed(&home, &["replay", "last", "--without-situation"]).await;
+}

@@ -1,4 +1,4 @@
-//! Functions that every file has.
+//! Built-in functions.
 
 use super::heap::{Heap, HeapResult};
 use super::value::Value;

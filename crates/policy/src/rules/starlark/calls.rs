@@ -1,4 +1,4 @@
-//! Calling functions: those of the file, those that every file has, and those of the host.
+//! Calls of functions: those of the file, the built-in ones, and those of the host.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -92,7 +92,7 @@ impl<H: Host> Evaluator<'_, H> {
         }
     }
 
-    /// Gives parameters their values.
+    /// Binds the parameters to the arguments.
     fn bind(&mut self, function: &Function, arguments: Arguments) -> HeapResult<BTreeMap<String, Value>> {
         let Definition { name, parameters, .. } = &*function.definition;
         let mut named = arguments.named;

@@ -1,4 +1,4 @@
-//! Carrying out what a file says.
+//! Evaluates the statements and expressions of a file.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use super::syntax::{
 };
 use super::value::{HostValue, Value};
 
-/// Expressions, blocks and calls in each other while a file is evaluated; each takes stack.
+/// The deepest nesting of expressions, blocks and calls during evaluation; each uses stack.
 const MAX_DEPTH: usize = 256;
 
 /// The functions that a file can call beside the built-in ones.
@@ -37,9 +37,9 @@ pub(in super::super) fn run<H: Host>(source: &str, host: &mut H) -> Result<(), F
 pub(super) struct Evaluator<'a, H> {
     pub host: &'a mut H,
     pub heap: Heap,
-    /// Functions may remember any of them, so they stay.
+    /// All scopes. None is removed, because functions may refer to them.
     pub scopes: Vec<Scope>,
-    /// The one that names are looked up in first.
+    /// The scope in which names are looked up first.
     pub scope: usize,
     depth: usize,
 }
@@ -60,7 +60,7 @@ pub(super) enum Flow {
 
 pub(super) type EvaluateResult<T> = Result<T, Failure>;
 
-/// Adds the place to an error.
+/// Adds the position to an error.
 pub(super) trait WithSpan<T> {
     fn at(self, span: Span) -> EvaluateResult<T>;
 }
@@ -157,7 +157,7 @@ impl<H: Host> Evaluator<'_, H> {
             AssignmentTarget::Name(name) => {
                 let before = self.look_up(name).at(value.span)?;
                 let more = self.value(value)?;
-                // A list grows where it is, for all who know it.
+                // A list is extended in place, for all references to it.
                 if let (Value::List(list), StarlarkOperator::Add, Value::List(_)) = (&before, operator, &more) {
                     let more = self.heap.items(&more).at(value.span)?;
                     self.heap.lists[*list].extend(more);
@@ -219,7 +219,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.deeper(expression.span, |evaluator| evaluator.value_of(expression))
     }
 
-    /// Each kind has a function of its own, so that this one takes little stack.
+    /// Each kind has a function of its own, so that this one uses little stack.
     fn value_of(&mut self, expression: &Expression) -> EvaluateResult<Value> {
         let span = expression.span;
         match &expression.kind {
@@ -355,7 +355,7 @@ impl<H: Host> Evaluator<'_, H> {
         self.heap.dict(pairs).at(span)
     }
 
-    /// With names of its own.
+    /// Runs something in a new scope.
     fn inside<T>(&mut self, work: impl FnOnce(&mut Self) -> EvaluateResult<T>) -> EvaluateResult<T> {
         let outer = self.scope;
         self.scopes.push(Scope { names: BTreeMap::new(), outer: Some(outer) });

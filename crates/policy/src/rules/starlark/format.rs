@@ -1,10 +1,10 @@
-//! Texts with places to fill in: `text % values` and `text.format(…)`.
+//! Formatting of strings: `text % values` and `text.format(…)`.
 
 use super::heap::{Heap, HeapResult};
 use super::value::Value;
 
 impl Heap {
-    /// `text % values`, where one value may stand for itself.
+    /// `text % values`, where `values` may be a single value.
     pub fn percent(&mut self, text: &Value, values: &Value) -> HeapResult<Value> {
         let Value::Text(text) = text else { return Err("only texts have places to fill in".into()) };
         let values = match values {

@@ -1,5 +1,5 @@
-//! Where values live that have parts, and what can be asked of any value. Nothing is given back before the
-//! end; the steps that a file may take are also a bound for what it can keep.
+//! The heap of compound values, and operations on all values. Nothing is freed before the end; the limit of steps also
+//! bounds the memory of a file.
 
 use std::cmp::Ordering;
 use std::rc::Rc;
@@ -7,11 +7,11 @@ use std::rc::Rc;
 use super::syntax::Definition;
 use super::value::{HostValue, Value};
 
-/// Steps that a file may take: far more than a list of rules needs, and over in a moment.
+/// The most steps of a file: far more than a list of rules needs.
 const STEPS: usize = 200_000;
-/// A step stands for so many bytes of text that are made.
+/// The bytes of new text that count as one step.
 const STEP_BYTES: usize = 16;
-/// Values in each other, where one has to go through all of them.
+/// The deepest nesting of values for operations that recurse.
 const MAX_DEPTH: usize = 64;
 
 pub(super) struct Heap {
@@ -90,7 +90,7 @@ impl Heap {
         Ok(Value::Method(self.methods.len() - 1))
     }
 
-    /// Where a key stands in a dict.
+    /// The index of a key in a dict.
     pub fn find(&mut self, dict: usize, key: &Value) -> HeapResult<Option<usize>> {
         if matches!(key, Value::List(_) | Value::Dict(_)) {
             return Err(format!("Value of type `{}` is not hashable", key.kind()));
@@ -113,7 +113,7 @@ impl Heap {
         Ok(())
     }
 
-    /// The items of something that has any, as they are now.
+    /// A copy of the items of an iterable.
     pub fn items(&mut self, value: &Value) -> HeapResult<Vec<Value>> {
         let items = match value {
             Value::List(list) => self.lists[*list].clone(),
@@ -125,7 +125,7 @@ impl Heap {
         Ok(items)
     }
 
-    /// Whether it counts as true.
+    /// The truth value.
     pub fn truth(&self, value: &Value) -> bool {
         match value {
             Value::None => false,
@@ -217,7 +217,7 @@ impl Heap {
         }
     }
 
-    /// A value as text: a text as it is, anything else as it would be written.
+    /// A value as `str` returns it.
     pub fn shown(&mut self, value: &Value) -> HeapResult<String> {
         match value {
             Value::Text(text) => {
@@ -228,7 +228,7 @@ impl Heap {
         }
     }
 
-    /// A value as it would be written in a file.
+    /// A value as `repr` returns it.
     pub fn written(&mut self, value: &Value) -> HeapResult<String> {
         let mut text = String::new();
         self.write(&mut text, value, 0)?;

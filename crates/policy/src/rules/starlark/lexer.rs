@@ -1,6 +1,6 @@
 //! The tokens of a rules file. Lines and their indentation count, as in Starlark, except inside brackets.
 
-/// A place in a file, for people: both count from 1.
+/// A line and column, both from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Position {
     pub line: usize,
@@ -41,7 +41,7 @@ pub(super) fn lex(source: &str) -> Result<TokenStream, SyntaxError> {
     Ok(TokenStream { tokens: lexer.tokens, end: lexer.at })
 }
 
-/// The longer ones first.
+/// The symbols, longer ones first.
 const SYMBOLS: &[&str] = &[
     "...", "//=", "<<=", ">>=", "**", "//", "<<", ">>", "==", "!=", "<=", ">=", "+=", "-=", "*=", "/=", "%=", "|=",
     "&=", "^=", "->", "(", ")", "[", "]", "{", "}", "=", "+", "-", "*", "/", "%", "<", ">", "|", "&", "^", "~", ",",
@@ -221,7 +221,7 @@ impl Lexer<'_> {
         Ok(())
     }
 
-    /// What an escape stands for; nothing for the end of a line.
+    /// The character of an escape; `Some(None)` for an escaped line end.
     fn escape(&mut self, c: char) -> Option<Option<char>> {
         let mut code = |digits: u32| {
             let mut value = 0;

@@ -1,4 +1,4 @@
-//! Functions of texts, lists and dicts.
+//! Methods of strings, lists and dicts.
 
 use super::builtins::{Arguments, count};
 use super::heap::{Heap, HeapResult};
@@ -38,7 +38,7 @@ const OF_TEXT: &[&str] = &[
 const OF_LIST: &[&str] = &["append", "clear", "extend", "index", "insert", "pop", "remove"];
 const OF_DICT: &[&str] = &["clear", "get", "items", "keys", "pop", "setdefault", "update", "values"];
 
-/// Whether a value has a function of this name.
+/// Whether a value has a method of this name.
 pub(super) fn exists(value: &Value, name: &str) -> bool {
     let known = match value {
         Value::Text(_) => OF_TEXT,
@@ -290,7 +290,7 @@ fn capitalized(text: &str) -> String {
     }
 }
 
-/// A place in a text, counted in letters.
+/// A byte position of a string as the number of characters before it.
 fn letters_before(text: &str, at: Option<usize>) -> Option<Value> {
     at.map(|at| Value::Int(count(text[..at].chars().count())))
 }

@@ -1,8 +1,8 @@
-//! A small Starlark: the language that rules files are written in, without fractions, sets and other files. It
-//! knows no rules: the caller provides the functions that a file calls, as a [`Host`].
+//! A subset of Starlark, the language of rules files, without floats, sets and `load`. It is independent of rules: the
+//! caller provides the functions that a file calls, as a [`Host`].
 //!
-//! Files are of unknown origin, so everything has a bound: how deep things nest, how many steps are taken, and
-//! with them how much is kept. A file that goes beyond is refused; none can hang or break the program.
+//! Files are untrusted, so nesting, steps and memory are bounded. A file beyond a bound is refused; no file can hang or
+//! crash the program.
 
 mod builtins;
 mod calls;

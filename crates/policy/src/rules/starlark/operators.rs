@@ -1,4 +1,4 @@
-//! What operators do with values.
+//! The operators.
 
 use super::heap::{Heap, HeapResult};
 use super::syntax::StarlarkOperator;
@@ -188,7 +188,7 @@ fn unsupported(operator: StarlarkOperator, left: &Value, right: &Value) -> Strin
     format!("Operation `{}` not supported for types `{}` and `{}`", operator.symbol(), left.kind(), right.kind())
 }
 
-/// Where an index points to; negative ones count from the end.
+/// The position of an index; negative ones count from the end.
 fn place(index: i64, len: usize) -> HeapResult<usize> {
     let at = if index < 0 { index.checked_add_unsigned(len as u64) } else { Some(index) };
     at.and_then(|at| usize::try_from(at).ok())
@@ -196,13 +196,13 @@ fn place(index: i64, len: usize) -> HeapResult<usize> {
         .ok_or_else(|| format!("Index `{index}` is out of bound"))
 }
 
-/// The places that a slice chooses.
+/// The positions that a slice selects.
 fn chosen(len: usize, [start, stop, step]: [Option<i64>; 3]) -> HeapResult<Vec<usize>> {
     let (step, len) = (step.unwrap_or(1), i64::try_from(len).unwrap_or(i64::MAX));
     if step == 0 {
         return Err("a slice cannot have steps of zero".into());
     }
-    // The first place before, and behind, all that can be chosen.
+    // The positions before the first and after the last that can be selected.
     let (before, behind) = if step > 0 { (0, len) } else { (-1, len - 1) };
     let clamp = |at: i64| (if at < 0 { at.saturating_add(len) } else { at }).clamp(before, behind);
     let (first, last) = if step > 0 { (0, len) } else { (len - 1, -1) };

@@ -1,4 +1,4 @@
-//! From tokens to statements.
+//! Parses tokens to statements.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::syntax::{
 mod expression;
 mod literals;
 
-/// Brackets, blocks and operators nested in each other; each takes stack.
+/// The deepest nesting of brackets, blocks and operators; each uses stack.
 const MAX_DEPTH: usize = 64;
 
 pub(super) fn parse(source: &str) -> ParseResult<Vec<Statement>> {
@@ -94,7 +94,7 @@ impl StarlarkParser<'_> {
         Ok(Statement::Define(Rc::new(Definition { name, parameters, body: body? })))
     }
 
-    /// Parameters up to a symbol, which is taken. Types are allowed and mean nothing.
+    /// Parameters up to a symbol, which is consumed. Types are allowed and ignored.
     fn parameters(&mut self, end: &'static str, typed: bool) -> ParseResult<Vec<Parameter>> {
         let mut parameters: Vec<Parameter> = Vec::new();
         let mut plain = ParameterKind::One;
@@ -207,7 +207,7 @@ impl StarlarkParser<'_> {
         AUGMENTING.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, operator)| *operator)
     }
 
-    /// What is done under a condition or in a loop: the rest of the line, or an indented block.
+    /// The body of a condition or loop: the rest of the line, or an indented block.
     fn block(&mut self) -> ParseResult<Vec<Statement>> {
         self.expect(":")?;
         let mut body = Vec::new();
@@ -242,7 +242,7 @@ impl StarlarkParser<'_> {
         self.tokens.get(self.at).map_or(self.end, |(_, at)| *at)
     }
 
-    /// Just behind the last token, which must have been of one line.
+    /// The position after the last token, which must not span lines.
     fn last_end(&self) -> Position {
         let Some((token, at)) = self.at.checked_sub(1).and_then(|last| self.tokens.get(last)) else { return self.end };
         let width = match token {
@@ -309,7 +309,7 @@ impl StarlarkParser<'_> {
 
 const NO_TARGET: &str = "Parse error: this cannot be assigned to";
 
-/// An expression that turned out to stand left of `=`.
+/// Converts the expression on the left of `=` to an assignment target.
 fn target(value: Expression, at: Position) -> ParseResult<AssignmentTarget> {
     let span = value.span;
     match value.kind {
@@ -330,7 +330,7 @@ fn too_deep(at: Position) -> SyntaxError {
     SyntaxError { message: "Parse error: too deeply nested".into(), at }
 }
 
-/// Words that are no names; some only so that they can be used one day.
+/// Whether a word is a keyword, or reserved for later versions of the language.
 fn is_keyword(name: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "and", "as", "assert", "break", "class", "continue", "def", "del", "elif", "else", "except", "finally", "for",

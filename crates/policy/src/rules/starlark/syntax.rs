@@ -1,10 +1,10 @@
-//! What a file consists of.
+//! The syntax tree of a file.
 
 use std::rc::Rc;
 
 use super::lexer::Position;
 
-/// From one place up to another.
+/// A range of positions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in super::super) struct Span {
     pub start: Position,
@@ -17,7 +17,7 @@ pub(super) enum Statement {
     Assign(AssignmentTarget, Expression),
     /// `target op= value`
     Augment(AssignmentTarget, StarlarkOperator, Expression),
-    /// Conditions with what is done under them, then what is done otherwise.
+    /// Conditions with their bodies, then the `else` body.
     If(Vec<(Expression, Vec<Statement>)>, Vec<Statement>),
     For(AssignmentTarget, Expression, Vec<Statement>),
     Define(Rc<Definition>),
@@ -26,7 +26,7 @@ pub(super) enum Statement {
     Continue,
 }
 
-/// What can stand left of `=`.
+/// The left side of an assignment.
 #[derive(Clone, Debug)]
 pub(super) enum AssignmentTarget {
     Name(String),
@@ -38,7 +38,7 @@ pub(super) enum AssignmentTarget {
 pub(super) struct Expression {
     pub kind: ExpressionKind,
     pub span: Span,
-    /// How many expressions there are in each other here, at most.
+    /// The height of the tree of this expression.
     pub height: usize,
 }
 
@@ -69,7 +69,7 @@ pub(super) enum ExpressionKind {
     Lambda(Rc<Definition>),
 }
 
-/// Of a text with names in braces.
+/// A piece of a format string.
 #[derive(Clone, Debug)]
 pub(super) enum FormatPiece {
     Text(String),
@@ -157,7 +157,7 @@ pub(super) struct Parameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ParameterKind {
     One,
-    /// Only by its name.
+    /// Keyword-only.
     Named,
     /// `*args`: the arguments that are left.
     Rest,

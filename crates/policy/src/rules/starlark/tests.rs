@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Remembers what it is shown, as it would be written.
+/// Records the `repr` of each argument of `show`.
 #[derive(Default)]
 struct ShowHost(Vec<String>);
 
@@ -34,7 +34,7 @@ fn shown(source: &str) -> Result<String, String> {
     }
 }
 
-/// What an expression is, as `str` writes it.
+/// Checks the value of an expression, as `str` returns it.
 fn check(expression: &str, expected: &str) {
     assert_eq!(shown(&format!("show(str(({expression})))")), Ok(expected.into()), "{expression}");
 }
@@ -256,7 +256,7 @@ fn deeply_nested_files_are_refused_without_overflow() {
     deep("x = []\nx.append(x)\nshow(x)");
     deep("x, y = [], []\nx.append(x); y.append(y)\nx == y");
     deep("d = {}\nd['d'] = d\nshow(str(d))");
-    // As deep as it goes, and no deeper than there is stack.
+    // The deepest nesting that is accepted must not overflow the stack.
     let at_most = |depth: usize| "(".repeat(depth) + "1" + &")".repeat(depth);
     check_file(&format!("x = {}\ndef f(n):\n  return {}\nshow(str(x), str(f(1)))", at_most(60), at_most(59)), "1,1");
     check_file(

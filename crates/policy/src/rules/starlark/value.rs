@@ -1,5 +1,5 @@
-//! Values. What has parts lives on the [`Heap`](super::heap::Heap) and is referred to by its index there, so that
-//! values can contain each other, and dropping them needs no recursion.
+//! Values. Compound values are on the [`Heap`](super::heap::Heap) and are referred to by index, so that values can
+//! contain each other, and dropping them needs no recursion.
 
 use std::rc::Rc;
 
@@ -14,9 +14,9 @@ pub(super) enum Value {
     Dict(usize),
     /// A function of the file's own.
     Function(usize),
-    /// A function that is there already.
+    /// A built-in function.
     Builtin(&'static str),
-    /// A function of a value.
+    /// A method bound to a value.
     Method(usize),
 }
 

@@ -1,5 +1,5 @@
-//! The TCP sockets of this machine: whose they are. The kernel is queried for one socket (`sock_diag`); where it
-//! does not answer such server_requests, its list of all sockets is read.
+//! The owners of TCP sockets of this machine. The kernel is queried for one socket (`sock_diag`); where it does not
+//! support such queries, its list of all sockets is read.
 
 use std::fs;
 use std::io;

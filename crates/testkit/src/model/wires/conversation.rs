@@ -43,7 +43,7 @@ struct ConversationText {
 
 impl ConversationText {
     fn text(&mut self, sort: String, text: &str) {
-        let text = without_situation(text);
+        let text = without_context(text);
         match self.lines.last_mut() {
             _ if text.is_empty() => return,
             Some(line) if self.last == sort => *line += &format!("\n\n{text}"),
@@ -70,7 +70,7 @@ impl ConversationText {
 }
 
 /// The text without context messages, which may be beside the user's text.
-fn without_situation(text: &str) -> String {
+fn without_context(text: &str) -> String {
     let mut text = text.to_owned();
     for tag in ["permissions instructions", "environment_context"] {
         let (start, end) = (format!("<{tag}>"), format!("</{tag}>"));

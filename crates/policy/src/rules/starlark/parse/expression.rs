@@ -1,4 +1,4 @@
-//! Expressions, from those that bind least to those that bind most.
+//! Parses expressions, from the lowest precedence to the highest.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use crate::rules::starlark::syntax::{
     Argument, AssignmentTarget, Clause, Definition, Expression, ExpressionKind, Span, StarlarkOperator, Statement,
 };
 
-/// They bind least, and cannot be chained.
+/// Comparisons have the lowest precedence of these operators, and cannot be chained.
 const COMPARISONS: &[(&str, StarlarkOperator)] = &[
     ("==", StarlarkOperator::Equal),
     ("!=", StarlarkOperator::Unequal),
@@ -19,7 +19,7 @@ const COMPARISONS: &[(&str, StarlarkOperator)] = &[
     (">", StarlarkOperator::Greater),
 ];
 
-/// Other operators by how much they bind, the least first.
+/// Other operators by precedence, lowest first.
 const LEVELS: &[&[(&str, StarlarkOperator)]] = &[
     &[("|", StarlarkOperator::BitOr)],
     &[("^", StarlarkOperator::BitXor)],
@@ -29,7 +29,7 @@ const LEVELS: &[&[(&str, StarlarkOperator)]] = &[
     &[("*", StarlarkOperator::Multiply), ("//", StarlarkOperator::Divide), ("%", StarlarkOperator::Remainder)],
 ];
 
-/// How high an expression may become by operators alone, such as `a + b + c`.
+/// The greatest height of an expression of operators alone, such as `a + b + c`.
 const MAX_HEIGHT: usize = 200;
 
 impl StarlarkParser<'_> {
@@ -131,7 +131,7 @@ impl StarlarkParser<'_> {
         COMPARISONS.iter().find(|(symbol, _)| self.take(symbol)).map(|(_, operator)| *operator)
     }
 
-    /// The next operator, if it binds at least so much, and how much it binds.
+    /// Consumes the next operator if its precedence is at least `least`. Returns it with its precedence.
     fn take_operator(&mut self, least: usize) -> Option<(StarlarkOperator, usize)> {
         let levels = LEVELS.iter().enumerate().skip(least);
         let mut operators = levels.flat_map(|(level, operators)| operators.iter().map(move |found| (found, level)));
@@ -240,7 +240,7 @@ impl StarlarkParser<'_> {
         self.made(ExpressionKind::Dict(pairs), start)
     }
 
-    /// The loops and conditions behind the item of a list, up to its end, which is taken.
+    /// The clauses of a comprehension, up to its closing bracket, which is consumed.
     fn clauses(&mut self, end: &str) -> ParseResult<Vec<Clause>> {
         let mut clauses = Vec::new();
         while !self.take(end) {
@@ -261,7 +261,7 @@ impl StarlarkParser<'_> {
         Ok(clauses)
     }
 
-    /// What a loop gives values to: names, which may stand in brackets.
+    /// The targets of a loop: names, which may be in brackets.
     pub(super) fn loop_target(&mut self) -> ParseResult<AssignmentTarget> {
         let start = self.position();
         let mut items = vec![self.primary()?];
@@ -306,7 +306,7 @@ impl StarlarkParser<'_> {
         Ok(arguments)
     }
 
-    /// Behind `value[`.
+    /// The index or slice after `value[`.
     fn element(&mut self, value: Expression) -> ParseResult<ExpressionKind> {
         let mut parts = [None, None, None];
         let mut part = 0;

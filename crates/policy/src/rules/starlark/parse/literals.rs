@@ -1,4 +1,4 @@
-//! Numbers, and texts with names in them.
+//! Numbers and format strings.
 
 use super::ParseResult;
 use crate::rules::starlark::lexer::{Position, SyntaxError};
@@ -19,7 +19,7 @@ pub(super) fn number(text: &str, at: Position) -> ParseResult<i64> {
     number.map_err(|_| SyntaxError { message: format!("Parse error: invalid number {text}{fraction}"), at })
 }
 
-/// The pieces of a text with names in braces; doubled braces stand for themselves.
+/// The pieces of a format string; doubled braces are literal braces.
 pub(super) fn pieces(text: &str, at: Position) -> ParseResult<Vec<FormatPiece>> {
     let wrong = |what: &str| Err(SyntaxError { message: format!("Parse error: invalid format string: {what}"), at });
     let mut pieces = Vec::new();

@@ -1,4 +1,4 @@
-//! The turn that is being replayed: it takes the place of the outside world, and compares.
+//! The source of recorded outcomes during a replay, and the comparison with the recording.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -10,25 +10,26 @@ use loomd_store::rollout::Event;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::agree;
-use super::compare::{Aside, Difference};
+use super::compare::{CompareOptions, Difference};
 use super::lines::RolloutLines;
 use super::script::{Script, Turn};
 use super::steps::{BetweenCalls, CallOutcome, CallPurpose};
-use crate::conversation::Rebuilt;
+use crate::conversation::ConversationBuilder;
 use crate::tool_call::{Call, Output};
 use crate::turn_cx::TurnCx;
 use crate::turns::tool_item;
 
-/// The recording, as far as it has been played. It takes the place of the model's input, tools and clients.
-pub struct Replayed {
+/// The recording of a thread while it is replayed. It takes the place of tools and clients, and is compared with the
+/// input of model calls.
+pub struct ReplaySession {
     state: Mutex<ReplayState>,
-    aside: Aside,
+    options: CompareOptions,
 }
 
 struct ReplayState {
     lines: Arc<RolloutLines>,
-    /// The conversation of the recording up to a line.
-    expected: Rebuilt,
+    /// The recorded conversation up to the line `read`.
+    expected: ConversationBuilder,
     read: usize,
     turn: CurrentTurn,
     difference: Option<Difference>,
@@ -41,35 +42,34 @@ struct CurrentTurn {
     now: Option<Zoned>,
     realtime_active: bool,
     /// The model calls, with the line at which each answer begins.
-    asks: VecDeque<(CallPurpose, usize)>,
+    model_calls: VecDeque<(CallPurpose, usize)>,
     gaps: VecDeque<BetweenCalls>,
     outcomes: HashMap<String, CallOutcome>,
 }
 
-impl Replayed {
-    pub fn new(script: &Script, aside: Aside) -> Arc<Self> {
+impl ReplaySession {
+    pub fn new(script: &Script, options: CompareOptions) -> Arc<Self> {
         let state = ReplayState {
             lines: Arc::clone(&script.lines),
-            expected: Rebuilt::default(),
+            expected: ConversationBuilder::default(),
             read: 0,
             turn: CurrentTurn::default(),
             difference: None,
         };
-        Arc::new(Self { state: Mutex::new(state), aside })
+        Arc::new(Self { state: Mutex::new(state), options })
     }
 
-    /// Sets the turn that is played next.
+    /// Sets the turn that is replayed next.
     pub fn begin(&self, turn: Turn) {
-        let Turn { number, now, context, asks, gaps, outcomes, .. } = turn;
-        let realtime_active = context.and_then(|context| context.realtime_active).unwrap_or(false);
-        let (asks, gaps) = (asks.into(), gaps.into());
-        self.lock().turn = CurrentTurn { number, now, realtime_active, asks, gaps, outcomes };
+        let Turn { number, now, realtime_active, model_calls, gaps, outcomes, .. } = turn;
+        let (model_calls, gaps) = (model_calls.into(), gaps.into());
+        self.lock().turn = CurrentTurn { number, now, realtime_active, model_calls, gaps, outcomes };
     }
 
-    /// Ends the turn; the first difference so far.
+    /// Ends the turn. Returns the first difference so far.
     pub fn end(&self) -> Option<Difference> {
         let mut state = self.lock();
-        let left = state.turn.asks.len();
+        let left = state.turn.model_calls.len();
         if left > 0 {
             state.differs("calls of the model", format!("{left} more"), "no more".into());
         }
@@ -86,9 +86,9 @@ impl Replayed {
     }
 
     /// Compares the input of a model call with the recording.
-    pub(crate) fn told(&self, asked: CallPurpose, input: &[InputItem], images: bool) {
+    pub(crate) fn check_input(&self, asked: CallPurpose, input: &[InputItem], images: bool) {
         let mut state = self.lock();
-        let Some((expected, start)) = state.turn.asks.pop_front() else {
+        let Some((expected, start)) = state.turn.model_calls.pop_front() else {
             return state.differs("calls of the model", "no more".into(), "one more".into());
         };
         if expected != asked {
@@ -102,17 +102,17 @@ impl Replayed {
         }
         state.read = start.max(from);
         let before = state.expected.input(images);
-        if let Some((place, recorded, replayed)) = self.aside.inputs(&before, input) {
+        if let Some((place, recorded, replayed)) = self.options.inputs(&before, input) {
             state.differs(&format!("what the model is told, {place}"), recorded, replayed);
         }
     }
 
-    /// Takes what came before the next model call.
+    /// Takes the input before the next model call.
     pub(crate) fn gap(&self) -> BetweenCalls {
         self.lock().turn.gaps.pop_front().unwrap_or_default()
     }
 
-    /// Publishes the recorded items of a call; its recorded output.
+    /// Publishes the recorded items of a call. Returns its recorded output.
     pub(crate) async fn call(&self, cx: &TurnCx, call: &Call) -> Output {
         let outcome = {
             let mut state = self.lock();
@@ -135,7 +135,7 @@ impl Replayed {
         Output { body, notes: outcome.notes }
     }
 
-    /// Publishes the end of an item as an event of this turn.
+    /// Publishes the item of a recorded event as started and completed in this turn.
     pub(crate) async fn show(&self, cx: &TurnCx, mut event: Event) {
         match &mut event {
             Event::ExecCommandEnd(end) => end.turn_id.clone_from(&cx.turn_id),
@@ -156,7 +156,7 @@ impl Replayed {
 }
 
 impl ReplayState {
-    /// Keeps the first difference: later ones may follow from it.
+    /// Records a difference, unless there is an earlier one, which may have caused it.
     fn differs(&mut self, place: &str, recorded: String, replayed: String) {
         let turn = self.turn.number;
         self.difference.get_or_insert_with(|| Difference::new(turn, place, &recorded, &replayed));

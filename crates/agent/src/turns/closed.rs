@@ -1,4 +1,4 @@
-//! What is kept of turns that are over while later records are read.
+//! The collection of turns that are closed while later records are read.
 
 use loomd_protocol::Turn;
 
@@ -6,24 +6,24 @@ use loomd_store::Position;
 
 use super::Start;
 
-/// Turns that are over, oldest first.
-pub trait Past {
+/// Closed turns, oldest first.
+pub trait ClosedTurns {
     fn push(&mut self, turn: Turn, start: Start);
 
     /// Changes the first turn with this id, for the line after `position`; false when there is no such turn.
     fn change(&mut self, id: &str, position: Position, change: impl FnOnce(&mut Turn)) -> bool;
 
-    /// Forgets the last turns.
+    /// Removes the last turns, for a rollback.
     fn drop_last(&mut self, turns: usize);
 
-    /// How many items there are in all turns.
+    /// The number of items of all turns.
     fn items(&self) -> u64;
 
-    /// An id is made from the number of items.
-    fn count_matters(&mut self) {}
+    /// Called when an item's id is made from the count of items.
+    fn item_count_used(&mut self) {}
 }
 
-impl Past for Vec<Turn> {
+impl ClosedTurns for Vec<Turn> {
     fn push(&mut self, turn: Turn, _: Start) {
         Vec::push(self, turn);
     }

@@ -1,4 +1,4 @@
-//! What the model is told of its calls.
+//! The outputs of tool calls that the model is sent.
 
 use loomd_testkit::model::{custom_call, function_call};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::World;
 
 #[tokio::test]
-async fn whoever_may_not_ask_is_refused_also_where_nothing_is_confined() {
+async fn escalation_is_refused_under_the_policy_never_also_without_a_sandbox() {
     let world = World::with("approval_policy = \"never\"").await;
     let id = world.start(false).await;
     let wish = json!({ "command": "echo hi", "sandbox_permissions": "require_escalated", "justification": "why not" });
@@ -19,7 +19,7 @@ async fn whoever_may_not_ask_is_refused_also_where_nothing_is_confined() {
 }
 
 #[tokio::test]
-async fn a_model_that_writes_patches_as_text_is_told_of_commands_in_text() {
+async fn the_output_of_commands_is_text_for_models_with_freeform_patches_and_json_for_others() {
     for (freeform, begins) in [(true, "Exit code: 0\nWall time: "), (false, "{\"output\":\"hi\\n\",\"metadata\":")] {
         let world = World::with(&format!("[features]\napply_patch_freeform = {freeform}")).await;
         let id = world.start(false).await;
@@ -32,7 +32,7 @@ async fn a_model_that_writes_patches_as_text_is_told_of_commands_in_text() {
 }
 
 #[tokio::test]
-async fn the_output_of_a_text_tool_carries_no_name() {
+async fn the_output_of_a_custom_tool_call_has_no_name() {
     let world = World::new().await;
     let id = world.start(false).await;
     world.model.reply(custom_call("nothing_like_it", "text", "call_1"));
@@ -49,7 +49,7 @@ async fn the_output_of_a_text_tool_carries_no_name() {
 }
 
 #[tokio::test]
-async fn every_look_at_a_session_names_its_command() {
+async fn the_outputs_of_exec_command_and_write_stdin_name_the_command() {
     let world = World::with("[features]\nunified_exec = true").await;
     let id = world.start(false).await;
     world.model.reply(function_call(
