@@ -44,6 +44,7 @@ mod partial;
 mod project_doc;
 pub mod prompts;
 mod realtime;
+mod realtime_link;
 mod realtime_requests;
 mod recorder;
 mod refusal;

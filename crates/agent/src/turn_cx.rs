@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approval::{ApprovalParams, ApprovalRequest};
 use crate::event_log::EventLog;
 use crate::grants::Grants;
-use crate::realtime::RealtimeLink;
+use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
 use crate::view::{Status, View};

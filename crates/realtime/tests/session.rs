@@ -1,5 +1,7 @@
 //! Sessions against a peer on this machine.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
