@@ -1,5 +1,7 @@
 //! Marketplaces and plugins on disk, from the listing to what a thread gets.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
+
 use std::fs;
 use std::path::PathBuf;
 
