@@ -1,11 +1,11 @@
 //! Turns: start, steer, interrupt, and the notifications about them.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, JsonValue, Personality, ReasoningEffort, ReasoningSummary,
-    SandboxPolicy, ServiceTier, ThreadItem, TurnItemsView,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, JsonObject, JsonValue, Personality, ReasoningEffort,
+    ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -104,6 +104,7 @@ pub struct TurnInterruptParams {
 /// The kind of an error, for programs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[schemars(transform = exclusive)]
 pub enum CodexErrorInfo {
     ContextWindowExceeded,
     UsageLimitExceeded,
@@ -133,6 +134,13 @@ pub enum CodexErrorInfo {
     #[serde(untagged)]
     #[schemars(skip)]
     Unknown(JsonValue),
+}
+
+/// The schema lists the known kinds, of which a value has one.
+fn exclusive(schema: &mut Schema) {
+    let members = std::mem::take(schema.ensure_object());
+    let renamed = |(name, value): (String, JsonValue)| (if name == "anyOf" { "oneOf".to_owned() } else { name }, value);
+    *schema = Schema::from(members.into_iter().map(renamed).collect::<JsonObject>());
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
