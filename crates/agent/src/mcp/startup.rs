@@ -59,7 +59,8 @@ pub(super) fn start(
 
 /// The tools of a cache; never resolves to a listing when there are none.
 async fn cached(cache: Option<Arc<ToolsCache>>) -> Option<Listing> {
-    let tools = tokio::task::spawn_blocking(move || cache?.load()).await.ok()??;
+    let cache = cache?;
+    let tools = tokio::task::spawn_blocking(move || cache.load()).await.ok()??;
     Some(Listing { tools, ..Listing::default() })
 }
 
