@@ -82,7 +82,7 @@ pub enum FailureKind {
     TurnStart,
     /// The turn ended with status `failed`.
     TurnFailed,
-    /// The turn was interrupted by someone else.
+    /// The turn was interrupted by another client.
     Interrupted,
     /// The connection was lost, or the server was silent for too long.
     Connection,

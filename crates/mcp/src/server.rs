@@ -234,7 +234,7 @@ impl Server {
         self.connection().await.map_err(CallError::NotStarted)
     }
 
-    /// The live connection, after a start if there is none. A start goes on when nobody waits for it any more.
+    /// The live connection, after a start if there is none. A start goes on when its callers have been cancelled.
     async fn connection(&self) -> Result<Arc<Connection>, StartError> {
         let mut states = self.state.subscribe();
         let mut tried = false;

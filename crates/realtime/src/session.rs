@@ -171,7 +171,7 @@ impl Task {
         }
     }
 
-    /// Serves the connection until it ends; why it did, which has been reported. `None` when nobody listens any more.
+    /// Serves the connection until it ends; why it did, which has been reported. `None` when the receiver has been dropped.
     async fn serve(mut self, socket: &mut WebSocket, mut dialect: Dialect) -> Option<Closing> {
         self.events.send(Event::Started).await.ok()?;
         loop {

@@ -76,7 +76,7 @@ impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
     }
 
     /// Subscribes to roots, which need not exist. Every change after this returns is reported. Blocks for as long as it
-    /// takes to look at roots that nobody watches yet; to be called in a runtime.
+    /// takes to look at roots that are not watched yet; to be called in a runtime.
     pub fn subscribe(&self, key: K, roots: impl IntoIterator<Item = PathBuf>) -> WatchGuard<K> {
         if let Some(on_change) = self.on_change.lock().take() {
             let watches = {

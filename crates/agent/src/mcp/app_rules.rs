@@ -6,7 +6,7 @@ use loomd_apps::{AppRules, Connector, ToolNames, tool_names};
 use loomd_mcp::Tool;
 use loomd_protocol::{AppToolApproval, AppsConfig, JsonObject};
 
-use super::rules::{ApprovalSubject, ToolRules, Visibility};
+use super::rules::{ApprovalSubject, ToolRules};
 
 pub(crate) struct AppToolRules(AppRules);
 
@@ -18,11 +18,8 @@ impl AppToolRules {
 
 impl ToolRules for AppToolRules {
     /// A tool that names no app is never offered.
-    fn visibility(&self, tool: &Tool) -> Visibility {
-        match Connector::of(tool) {
-            Some(connector) if self.0.allows(&connector, tool) => Visibility::Offered,
-            _ => Visibility::Hidden,
-        }
+    fn offers(&self, tool: &Tool) -> bool {
+        Connector::of(tool).is_some_and(|connector| self.0.allows(&connector, tool))
     }
 
     fn raw_name(&self, server: &str, tool: &Tool) -> String {

@@ -13,7 +13,7 @@ mod thread_servers;
 
 pub(crate) use approve_always::approve_always;
 pub(crate) use elicitation::TurnCaller;
-pub(crate) use rules::{ApprovalSubject, Visibility};
+pub(crate) use rules::ApprovalSubject;
 pub use services::McpServices;
 pub(crate) use services::{allowed_servers, apps_entry};
 pub use status::StatusDetail;

@@ -7,17 +7,6 @@ use loomd_config::config_toml::McpServer;
 use loomd_mcp::{Origin, SetEntry, Tool};
 use loomd_protocol::{AppToolApproval, JsonObject};
 
-/// Whether a tool can be called.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Visibility {
-    Offered,
-    /// Not offered; a call of it fails with this text.
-    #[allow(dead_code, reason = "for the tools of apps")]
-    Blocked(String),
-    /// As if it did not exist.
-    Hidden,
-}
-
 /// How an approval of a tool call is worded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ApprovalSubject {
@@ -29,7 +18,8 @@ pub(crate) struct ApprovalSubject {
 
 /// The rules of one server's tools.
 pub(crate) trait ToolRules: Send + Sync {
-    fn visibility(&self, tool: &Tool) -> Visibility;
+    /// Whether a tool can be called. Others are as if they did not exist.
+    fn offers(&self, tool: &Tool) -> bool;
 
     /// The name from which the model's is made.
     fn raw_name(&self, server: &str, tool: &Tool) -> String {
@@ -76,11 +66,9 @@ impl ConfiguredRules {
 }
 
 impl ToolRules for ConfiguredRules {
-    fn visibility(&self, tool: &Tool) -> Visibility {
+    fn offers(&self, tool: &Tool) -> bool {
         let listed = |list: &Option<Vec<String>>| list.as_ref().map(|list| list.contains(&tool.name));
-        let offered =
-            listed(&self.config.enabled_tools) != Some(false) && listed(&self.config.disabled_tools) != Some(true);
-        if offered { Visibility::Offered } else { Visibility::Hidden }
+        listed(&self.config.enabled_tools) != Some(false) && listed(&self.config.disabled_tools) != Some(true)
     }
 
     fn description(&self, tool: &Tool) -> String {

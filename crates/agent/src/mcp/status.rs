@@ -1,12 +1,12 @@
 //! `mcpServerStatus/list`: what servers offer. Live connections are used; others are opened for the answer and closed
-//! when nobody else uses them.
+//! unless a thread uses them.
 
 use loomd_mcp::{Listing, Resources, ServerSet, SetEntry, Tool as McpTool, sanitised};
 use loomd_protocol::{JsonValue, McpServerStatus, Resource, ResourceTemplate, Tool};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
-use super::rules::{ToolRules, Visibility};
+use super::rules::ToolRules;
 use super::services::McpServices;
 
 /// How much of each server is wanted.
@@ -89,7 +89,7 @@ async fn offered(server: &loomd_mcp::Server, entry: &SetEntry, rules: &dyn ToolR
 }
 
 fn tools(listing: &Listing, rules: &dyn ToolRules) -> std::collections::BTreeMap<String, Tool> {
-    let offered = listing.tools.iter().filter(|tool| rules.visibility(tool) == Visibility::Offered);
+    let offered = listing.tools.iter().filter(|tool| rules.offers(tool));
     let name = |tool: &McpTool| match rules.app(tool) {
         Some((_, names)) => names.joined().trim_start_matches("mcp__codex_apps__").to_owned(),
         None => sanitised(&tool.name),

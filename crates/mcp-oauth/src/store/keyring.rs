@@ -120,7 +120,7 @@ impl KeyringStore {
             let permit = Arc::clone(&self.calls).acquire_owned().await.map_err(|_| KeyringError::NoAnswer)?;
             let keyring = Arc::clone(&self.keyring);
             let done = tokio::task::spawn_blocking(move || {
-                // Held until the keyring answers, even if nobody waits for the answer any more.
+                // Held until the keyring answers, also when the caller has been cancelled.
                 let _permit = permit;
                 work(&*keyring)
             });

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::source::{ToolList, ToolSource};
 use super::tool::Tool;
-use crate::mcp::{ThreadServer, ThreadServers, Visibility};
+use crate::mcp::{ThreadServer, ThreadServers};
 use resources::{ListResources, ReadResource};
 use search::ToolSearch;
 use suggest::ToolSuggest;
@@ -86,20 +86,15 @@ fn make(
 ) -> ToolList {
     let mut raw = Vec::new();
     for (server, listing) in servers {
-        for tool in &listing.tools {
-            let blocked = match server.rules.visibility(tool) {
-                Visibility::Offered => None,
-                Visibility::Blocked(reason) => Some(reason),
-                Visibility::Hidden => continue,
-            };
-            raw.push((server.rules.raw_name(&server.name, tool), (server, tool, blocked)));
+        for tool in listing.tools.iter().filter(|tool| server.rules.offers(tool)) {
+            raw.push((server.rules.raw_name(&server.name, tool), (server, tool)));
         }
     }
-    let of_apps = raw.iter().filter(|(_, (server, tool, _))| server.rules.app(tool).is_some()).count();
+    let of_apps = raw.iter().filter(|(_, (server, tool))| server.rules.app(tool).is_some()).count();
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
     let mut searched = Vec::new();
     for named in model_names(raw) {
-        let (server, tool, blocked) = named.tool;
+        let (server, tool) = named.tool;
         match tool.parameters() {
             Ok(parameters) => {
                 let app = server.rules.app(tool).map(|(connector, names)| AppTool {
@@ -113,7 +108,6 @@ fn make(
                     parameters,
                     server: Arc::clone(server),
                     tool: Arc::clone(tool),
-                    blocked,
                     app,
                 });
                 if tool.is_searched() {

@@ -33,8 +33,6 @@ pub(super) struct McpTool {
     pub parameters: JsonValue,
     pub server: Arc<ThreadServer>,
     pub tool: Arc<ServerTool>,
-    /// Why it must not be called, and is not offered.
-    pub blocked: Option<String>,
     /// The app that it belongs to.
     pub app: Option<AppTool>,
 }
@@ -85,7 +83,7 @@ impl Tool for McpTool {
 
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let mentioned = self.app.as_ref().is_some_and(|app| app.mentioned);
-        let offered = self.blocked.is_none() && (mentioned || !self.is_searched() || !can_search(scope));
+        let offered = mentioned || !self.is_searched() || !can_search(scope);
         offered.then(|| ToolSpec::Function {
             name: self.name.clone(),
             description: self.server.rules.description(&self.tool),
@@ -106,7 +104,7 @@ impl Tool for McpTool {
 impl McpTool {
     /// Whether it is searched for, where the model can do that.
     pub fn is_searched(&self) -> bool {
-        self.blocked.is_none() && self.app.as_ref().is_some_and(|app| app.searched)
+        self.app.as_ref().is_some_and(|app| app.searched)
     }
 
     async fn call(&self, cx: &ToolCx, call: &Call) -> ToolResult {
@@ -134,9 +132,6 @@ impl McpTool {
         item: &CallItem<'_>,
         arguments: Option<JsonValue>,
     ) -> Result<CallResult, String> {
-        if let Some(reason) = &self.blocked {
-            return Err(reason.clone());
-        }
         let arguments = match arguments {
             None => None,
             Some(JsonValue::Object(arguments)) => Some(arguments),
