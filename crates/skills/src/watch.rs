@@ -64,8 +64,15 @@ struct Subscription<K> {
     roots: Vec<(PathBuf, Option<Snapshot>)>,
 }
 
-/// What is below a root: paths with their times of change and their sizes.
-type Snapshot = Vec<(PathBuf, (i64, i64), u64)>;
+/// Files of a root that are looked at; of more, only their folders are.
+const MAX_FILES: usize = 4096;
+
+/// What is below a root: files with their times of change and their sizes, and folders.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Snapshot {
+    files: Vec<(PathBuf, (i64, i64), u64)>,
+    folders: HashSet<PathBuf>,
+}
 
 impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
     /// Nothing is started before the first subscription.
@@ -95,7 +102,7 @@ impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
         }
         let live: HashSet<PathBuf> = self.shared.requests.lock().live.clone();
         let look = |root: PathBuf| {
-            let snapshot = (!live.contains(&root)).then(|| snapshot(&root).0);
+            let snapshot = (!live.contains(&root)).then(|| snapshot(&root));
             (root, snapshot)
         };
         let roots = roots.into_iter().map(look).collect();
@@ -121,14 +128,23 @@ impl<K: Copy + Eq + Hash + Send + 'static> Drop for WatchGuard<K> {
     }
 }
 
-fn snapshot(root: &Path) -> (Snapshot, Vec<PathBuf>) {
-    let walked = walk(root, true);
-    let state = |path: &PathBuf| {
-        let metadata = path.symlink_metadata().ok()?;
-        Some((path.clone(), (metadata.ctime(), metadata.ctime_nsec()), metadata.len()))
-    };
-    let paths = walked.folders.iter().chain(&walked.skill_files);
-    (paths.filter_map(state).collect(), walked.folders)
+/// Hidden entries of the root are not part of it: they are temporary, or roots of their own.
+fn snapshot(root: &Path) -> Snapshot {
+    let folders: HashSet<PathBuf> = walk(root, true).folders.into_iter().collect();
+    let mut files = Vec::new();
+    for folder in &folders {
+        for entry in folder.read_dir().into_iter().flatten().flatten() {
+            if files.len() >= MAX_FILES || entry.file_name().as_encoded_bytes().starts_with(b".") {
+                continue;
+            }
+            let Ok(metadata) = entry.metadata() else { continue };
+            if !metadata.is_dir() {
+                files.push((entry.path(), (metadata.ctime(), metadata.ctime_nsec()), metadata.len()));
+            }
+        }
+    }
+    files.sort_unstable();
+    Snapshot { files, folders }
 }
 
 /// A root that is watched.
@@ -137,7 +153,10 @@ struct WatchedRoot {
     /// The owner of its watches.
     owner: Owner,
     users: usize,
+    /// The folders that are watched.
     folders: HashSet<PathBuf>,
+    /// What its subscribers were notified of.
+    seen: Snapshot,
 }
 
 struct Subscriber {
@@ -182,9 +201,14 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
             }
             for owner in changed {
                 if let Some(at) = self.roots.iter().position(|root| root.owner == owner) {
-                    self.watch_folders(at).await;
-                    let path = self.roots[at].path.clone();
-                    self.mark(&path);
+                    let now = self.watch_folders(at).await;
+                    let root = &mut self.roots[at];
+                    // An event need not mean a change: a folder above was created and removed again, for example.
+                    if now != root.seen {
+                        root.seen = now;
+                        let path = root.path.clone();
+                        self.mark(&path);
+                    }
                 }
             }
             // Subscribers that came meanwhile are notified of the same change together with the others.
@@ -209,17 +233,17 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
                 None => {
                     self.owners += 1;
                     let owner = Owner(self.owners);
-                    let folders = HashSet::new();
-                    self.roots.push(WatchedRoot { path: path.clone(), owner, users: 0, folders });
+                    let (folders, seen) = Default::default();
+                    self.roots.push(WatchedRoot { path: path.clone(), owner, users: 0, folders, seen });
                     let at = self.roots.len() - 1;
-                    self.watch_folders(at).await;
+                    self.roots[at].seen = self.watch_folders(at).await;
                     self.shared.requests.lock().live.insert(path.clone());
                     at
                 }
             };
             self.roots[at].users += 1;
             let has_changed = match before {
-                Some(before) => spawn_blocking(move || snapshot(&path).0 != before).await.unwrap_or(true),
+                Some(before) => spawn_blocking(move || snapshot(&path) != before).await.unwrap_or(true),
                 None => is_unknown,
             };
             if let Some(subscriber) = self.subscribers.get_mut(&key) {
@@ -241,17 +265,18 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
         }
     }
 
-    /// Watches the root and the folders below it. New ones are looked at again once they are watched, as folders may
-    /// have been created in them meanwhile.
-    async fn watch_folders(&mut self, at: usize) {
+    /// Watches the root and the folders below it, and returns what is there. New ones are looked at again once they are
+    /// watched, as folders may have been created in them meanwhile.
+    async fn watch_folders(&mut self, at: usize) -> Snapshot {
         /// Folders that keep appearing are found with the next change.
         const MAX_LOOKS: usize = 4;
+        let mut now = Snapshot::default();
         for _ in 0..MAX_LOOKS {
             let path = self.roots[at].path.clone();
-            let Ok(mut found) = spawn_blocking(move || snapshot(&path).1).await else { return };
+            now = spawn_blocking(move || snapshot(&path)).await.unwrap_or_default();
             let root = &mut self.roots[at];
-            found.push(root.path.clone());
-            let found: HashSet<PathBuf> = found.into_iter().collect();
+            let mut found = now.folders.clone();
+            found.insert(root.path.clone());
             for gone in root.folders.difference(&found) {
                 self.watches.unwatch(root.owner, gone.to_string_lossy().into_owned()).await;
             }
@@ -266,9 +291,10 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
             }
             root.folders = found;
             if !is_new {
-                return;
+                break;
             }
         }
+        now
     }
 
     /// Marks the subscribers of a root as not notified yet.
@@ -373,6 +399,31 @@ mod tests {
             notified.extend(fixture.changed().await);
         }
         assert_eq!(notified, [2, 3]);
+    }
+
+    #[tokio::test]
+    async fn events_that_change_no_skill_are_not_reported() {
+        let mut fixture = fixture();
+        fixture.put("a/one", "1");
+        fixture.put("b/one", "1");
+        let _guards = [
+            fixture.watch.subscribe(1, [fixture.root("x/skills"), fixture.root("a")]),
+            fixture.watch.subscribe(2, [fixture.root("b")]),
+        ];
+        // Wait until everything is watched.
+        fixture.put("b/one", "other");
+        assert_eq!(fixture.changed().await, [2]);
+        for _ in 0..20 {
+            fs::create_dir(fixture.root("x")).unwrap();
+            fs::remove_dir(fixture.root("x")).unwrap();
+            fs::write(fixture.root("a/.system-1"), "").unwrap();
+            fs::remove_file(fixture.root("a/.system-1")).unwrap();
+        }
+        let _third = fixture.watch.subscribe(3, [fixture.root("c")]);
+        fixture.put("c/one", "1");
+        assert_eq!(fixture.changed().await, [3]);
+        fs::write(fixture.root("a/one/notes.md"), "1").unwrap();
+        assert_eq!(fixture.changed().await, [1]);
     }
 
     #[tokio::test]
