@@ -203,6 +203,7 @@ impl Connection {
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
                 protocol_version: PROTOCOL_VERSION.into(),
+                newer: std::env::var("LOOMD_PROTOCOL_VERSION").is_ok_and(|version| version.starts_with("0.166")),
             }),
             version: params.client_info.version,
             experimental: capabilities.experimental_api,
