@@ -386,6 +386,7 @@ impl Threads {
             unwritten: Vec::new(),
             goals,
             interrupted: None,
+            last_turn: None,
             wake_at: None,
             closing: false,
             queued: VecDeque::new(),

@@ -7,7 +7,7 @@ use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
     account, apps, command_exec, config, external_agent, features, feedback, fs, git, goals, mcp, mcp_login, mock, model,
-    plugin, process, queue, realtime, search, skills, summary, thread, turn, windows,
+    plugin, process, queue, realtime, sample, search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -84,6 +84,7 @@ handlers! {
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
     ThreadItemsList => thread::list_items;
+    ThreadApproveGuardianDeniedAction => turn::approve_denied;
     ThreadGoalSet => goals::set;
     ThreadGoalGet => goals::get;
     ThreadGoalClear => goals::clear;
@@ -93,6 +94,8 @@ handlers! {
     ThreadQueueDelete => queue::delete;
     ThreadQueueReorder => queue::reorder;
     ThreadQueueStart => queue::start;
+    ThreadSample => sample::sample;
+    ThreadSampleCancel => sample::cancel;
     ThreadList => thread::list;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
@@ -143,8 +146,6 @@ handlers! {
 }
 
 refused! {
-    ThreadSample => RpcError::internal("thread/sample is not available yet");
-    ThreadSampleCancel => RpcError::internal("thread/sample/cancel is not available yet");
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
 }

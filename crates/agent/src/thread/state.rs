@@ -52,6 +52,8 @@ pub(crate) struct Thread {
     pub goals: Arc<GoalCx>,
     /// Whether the last turn was interrupted; `None` when only the rollout knows.
     pub interrupted: Option<bool>,
+    /// The last turn that ended while the thread was loaded.
+    pub last_turn: Option<String>,
     /// When the goal may start its next turn, if it has to wait.
     pub wake_at: Option<Instant>,
     /// The thread is being unloaded and starts no more turns.

@@ -82,6 +82,10 @@ impl TurnTask {
                 self.append(&message("user", prompt)).await;
                 Ok(true)
             }
+            TurnInput::Message(item) => {
+                self.append(&item).await;
+                Ok(true)
+            }
             TurnInput::ToolOutput(output) => {
                 self.take_tool_output(output).await;
                 Ok(true)
@@ -116,6 +120,11 @@ impl TurnTask {
             Input::User(input) => self.submit(input).await,
             Input::Injected(item) => {
                 self.append(&item).await;
+                Ok(true)
+            }
+            Input::Agent { item, activity } => {
+                self.append(&item).await;
+                self.cx.complete_at_once(activity).await;
                 Ok(true)
             }
         }

@@ -109,7 +109,7 @@ pub(crate) struct TurnTask {
 pub(crate) struct Progress {
     pub calls: Calls,
     pub(super) output_schema: Option<JsonValue>,
-    pub(super) labels: TurnLabels,
+    pub labels: TurnLabels,
     pub(super) last_message: Option<String>,
     /// An opaque header of the provider, sent back to it until the turn ends.
     pub(super) turn_state: Option<String>,

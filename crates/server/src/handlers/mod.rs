@@ -19,6 +19,7 @@ pub(crate) mod plugin;
 pub(crate) mod process;
 pub(crate) mod queue;
 pub(crate) mod realtime;
+pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod skills;
 pub(crate) mod summary;
