@@ -11,7 +11,7 @@ use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
     ItemStartedNotification, ServerNotification, ThreadItem, TurnError,
 };
-use loomd_store::rollout::{Error, Event, Record, TaskComplete};
+use loomd_store::rollout::{Error, Event, Record, TaskComplete, TokenUsage as StoredUsage};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -49,6 +49,8 @@ pub(crate) struct TurnCx {
     grants: Arc<Mutex<Grants>>,
     /// The usage of model calls outside of the conversation that is not in the thread's total yet.
     side_usage: Arc<Mutex<Option<TokenUsage>>>,
+    /// The usage of all model calls of the turn; `None` while no provider has reported any.
+    pub usage: Arc<Mutex<Option<StoredUsage>>>,
 }
 
 /// The rollout, as the turn writes to it.
@@ -87,6 +89,7 @@ impl TurnCx {
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
             grants: Arc::default(),
             side_usage: Arc::default(),
+            usage: Arc::default(),
         }
     }
 
@@ -136,6 +139,7 @@ impl TurnCx {
             log: Arc::clone(&self.log),
             grants: Arc::clone(&self.grants),
             side_usage: Arc::clone(&self.side_usage),
+            usage: Arc::clone(&self.usage),
         }
     }
 

@@ -29,7 +29,7 @@ use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work, shell_command};
+use crate::turn::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work, shell_command, usage};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -73,10 +73,11 @@ impl Thread {
         }
     }
 
-    /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
+    /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
+    /// output schema, which is that of a whole turn.
     fn steer_or_queue(&mut self, input: Vec<UserInput>, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
         let input = match &self.running {
-            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() => {
+            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() && output_schema.is_none() => {
                 match running.inbox.put(Input::User(input)) {
                     Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
                     Err(Input::User(input)) => input,
@@ -350,8 +351,9 @@ impl Thread {
                 }))
                 .await;
         }
+        let usage = running.cx.usage.lock().map(usage::breakdown);
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
-        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
+        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
     }
@@ -404,7 +406,8 @@ impl Thread {
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
         let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
-        self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        let completed = TurnCompletedNotification { thread_id, turn, usage: None };
+        self.events.publish(ServerNotification::TurnCompleted(completed)).await;
     }
 
     /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, JsonObject, JsonValue, Personality, ReasoningEffort,
-    ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TurnItemsView,
+    ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TokenUsageBreakdown, TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -222,6 +222,9 @@ pub struct TurnStartedNotification {
 pub struct TurnCompletedNotification {
     pub thread_id: String,
     pub turn: Turn,
+    /// The tokens of all model calls of the turn; `None` when no provider reported any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsageBreakdown>,
 }
 
 /// Params of the `turn/diff/updated` notification.
