@@ -18,7 +18,7 @@ cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest ar
     Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
 cargo xtask cycles
     Fails when modules of the agent or the server depend on each other in a circle.
-cargo xtask inventory STABLE.json EXPERIMENTAL.json
+cargo xtask inventory VERSION STABLE.json EXPERIMENTAL.json
     Records the inventory of a release from its two schema bundles.
 cargo xtask schemas
     Records the schemas that the program carries, after a type of the protocol or the configuration has changed.";
@@ -29,7 +29,9 @@ fn main() -> Result<()> {
         Some((task, rest)) if task == "bench" => bench::run(rest),
         Some((task, rest)) if task == "conformance" => conformance::run(rest),
         Some((task, [])) if task == "cycles" => cycles::check(),
-        Some((task, [stable, experimental])) if task == "inventory" => inventory::record(stable, experimental),
+        Some((task, [version, stable, experimental])) if task == "inventory" => {
+            inventory::record(version, stable, experimental)
+        }
         Some((task, [])) if task == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");

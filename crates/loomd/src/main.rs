@@ -18,11 +18,10 @@ mod setup;
 mod show;
 mod skills;
 mod threads;
+mod version;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use cli::{Cli, Command, ConfigTool, UsageError};
 
@@ -32,7 +31,7 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 fn main() -> ExitCode {
     // The sandbox runs this executable as a helper under another name; then this call does not return.
     loomd_exec::run_if_helper();
-    let Cli { overrides, command } = Cli::parse();
+    let Some(Cli { overrides, command }) = version::parse() else { return ExitCode::SUCCESS };
     let Some(command) = command else {
         let done = if chat::is_possible() { chat::run(overrides) } else { Ok(cli::missing_command()) };
         logging::flush();

@@ -60,4 +60,4 @@ pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 
 /// How long a test waits for anything before it fails.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
