@@ -108,6 +108,10 @@ impl Surface {
     /// Draws the region of a live surface.
     pub fn draw(&mut self, frame: impl FnOnce((usize, usize)) -> Frame) -> io::Result<()> {
         let Self::Live(live) = self else { return Ok(()) };
+        if !live.raw.is_raw() {
+            // The terminal is the shell's.
+            return Ok(());
+        }
         let frame = frame(live.size);
         let bytes = live.region.draw(&std::mem::take(&mut live.printed), frame);
         if bytes.is_empty() { Ok(()) } else { live.raw.write(&bytes) }

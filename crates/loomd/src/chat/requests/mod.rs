@@ -28,9 +28,9 @@ pub enum Outcome {
     Failed(String),
     /// The server has accepted a turn with the settings of the chat.
     TurnAccepted,
-    TurnEnded { turn_id: String },
+    TurnEnded { request: u64, turn_id: String },
     /// A turn was not started. The text was the user's, if there was one.
-    NotStarted { text: Option<String>, message: String },
+    NotStarted { request: Option<u64>, text: Option<String>, message: String },
     /// The running turn has the input.
     Steered,
     NotSteered { input: Input, text: String, message: String },

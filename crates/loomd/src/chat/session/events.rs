@@ -33,16 +33,20 @@ impl Session {
                     self.steer_queued();
                 }
             }
-            ServerNotification::TurnCompleted(completed) => self.turn_ended(&completed.turn.id),
+            ServerNotification::TurnCompleted(completed) => {
+                if self.activity.turn_ended(&completed.turn.id) {
+                    self.start_queued();
+                }
+            }
+            ServerNotification::McpServerStartupStatusUpdated(updated) => {
+                if let Some(error) = &updated.error {
+                    let text = format!("{}: {error}", updated.name);
+                    self.warn("MCP server", &text)?;
+                }
+            }
             _ => {}
         }
         Ok(())
-    }
-
-    fn turn_ended(&mut self, turn_id: &str) {
-        if self.activity.turn_ended(turn_id) {
-            self.start_queued();
-        }
     }
 
     pub(super) fn outcome(&mut self, outcome: Outcome) -> Result<()> {
@@ -80,11 +84,13 @@ impl Session {
                 self.settings.applied();
                 Ok(())
             }
-            Outcome::TurnEnded { turn_id } => {
-                self.turn_ended(&turn_id);
+            Outcome::TurnEnded { request, turn_id } => {
+                if self.activity.turn_ended(&turn_id) || self.activity.request_ended(request) {
+                    self.start_queued();
+                }
                 Ok(())
             }
-            Outcome::NotStarted { text, message } => self.not_started(text, &message),
+            Outcome::NotStarted { request, text, message } => self.not_started(request, text, &message),
             Outcome::Steered => self.tell("added to the running turn"),
             Outcome::NotSteered { input, text, message } => self.not_steered(input, text, &message),
             Outcome::Files { query, files } => {

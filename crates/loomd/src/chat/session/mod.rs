@@ -54,6 +54,8 @@ pub struct Session {
     picker: Option<Box<Picker>>,
     question: Option<OpenQuestion>,
     activity: Activity,
+    /// The number of turns that were requested.
+    requests: u64,
     /// Inputs that wait for a turn that can take them.
     queued: VecDeque<(Input, String)>,
     output: CommandOutput,
@@ -103,6 +105,7 @@ impl Session {
             picker: None,
             question: None,
             activity: Activity::Idle,
+            requests: 0,
             queued: VecDeque::new(),
             output: CommandOutput::default(),
             usage: None,
@@ -144,6 +147,9 @@ impl Session {
                 _ = ticks.tick(), if self.surface.is_live() && self.is_busy() => {}
             }
         }
+        if self.requests > 0 {
+            self.remark(&format!("thread {}\ngo on with `/resume last` in the next chat", self.thread.id()))?;
+        }
         self.surface.suspend()?;
         Ok(self.exit == Some(Exit::AtOnce))
     }
@@ -163,6 +169,15 @@ impl Session {
             self.surface.print("\n")?;
         }
         Ok(self.surface.print(text)?)
+    }
+
+    /// Prints what the user has entered. A plain terminal has echoed it.
+    fn echo(&mut self, text: &str) -> Result<()> {
+        if !self.surface.is_live() {
+            return Ok(());
+        }
+        let text = self.renderer.input(text);
+        self.print(&text)
     }
 
     fn remark(&mut self, text: &str) -> Result<()> {

@@ -19,8 +19,7 @@ impl Session {
     pub(super) fn send_prompt(&mut self, text: String) -> Result<()> {
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let (input, images) = with_images(&text, Path::new(&self.cwd), home.as_deref());
-        let shown = self.renderer.input(&text);
-        self.print(&shown)?;
+        self.echo(&text)?;
         for image in images {
             self.remark(&format!("image: {}", image.display()))?;
         }
@@ -36,14 +35,16 @@ impl Session {
     pub(super) fn start_turn(&mut self, input: Input, text: String) {
         let params = self.settings.apply(self.thread.turn_params(input));
         let (client, sender) = (self.client.clone(), self.sender.clone());
-        self.activity = Activity::starting();
+        let request = self.expect_turn();
         self.spawn(async move {
             match client.start_turn(params).await {
                 Ok(turn) => {
                     _ = sender.send(Outcome::TurnAccepted).await;
-                    finish(turn).await
+                    finish(request, turn).await
                 }
-                Err(error) => Outcome::NotStarted { text: Some(text), message: message(&error) },
+                Err(error) => {
+                    Outcome::NotStarted { request: Some(request), text: Some(text), message: message(&error) }
+                }
             }
         });
     }
@@ -51,40 +52,49 @@ impl Session {
     pub(super) fn start_review(&mut self, target: ReviewTarget) {
         let params = ReviewStartParams { thread_id: self.thread.id().to_owned(), target, delivery: None };
         let client = self.client.clone();
-        self.activity = Activity::starting();
+        let request = self.expect_turn();
         self.spawn(async move {
             match client.start_review(params).await {
-                Ok(review) => finish(review.turn).await,
-                Err(error) => Outcome::NotStarted { text: None, message: message(&error) },
+                Ok(review) => finish(request, review.turn).await,
+                Err(error) => Outcome::NotStarted { request: Some(request), text: None, message: message(&error) },
             }
         });
     }
 
     pub(super) fn compact(&mut self) {
         let thread = self.thread.clone();
-        self.activity = Activity::starting();
-        self.spawn_quietly(async move { thread.compact().await });
+        let request = self.expect_turn();
+        self.spawn_quietly(Some(request), async move { thread.compact().await });
     }
 
     /// Runs a command in the user's shell, without a sandbox. The model sees it with the next turn.
     pub(super) fn run_shell(&mut self, command: String) -> Result<()> {
-        let shown = self.renderer.input(&format!("!{command}"));
-        self.print(&shown)?;
+        self.echo(&format!("!{command}"))?;
         let params = ThreadShellCommandParams { thread_id: self.thread.id().to_owned(), command };
         let client = self.client.clone();
-        if self.activity.is_idle() {
-            self.activity = Activity::starting();
-        }
-        self.spawn_quietly(async move { client.thread_shell_command(params).await.map(drop) });
+        // During a turn it is an item of that turn.
+        let request = self.activity.is_idle().then(|| self.expect_turn());
+        self.spawn_quietly(request, async move { client.thread_shell_command(params).await.map(drop) });
         Ok(())
     }
 
+    /// Notes that a turn will start, and returns the number of its request.
+    fn expect_turn(&mut self) -> u64 {
+        self.requests += 1;
+        self.activity = Activity::starting(self.requests);
+        self.requests
+    }
+
     /// Runs a request that shows itself by events.
-    fn spawn_quietly(&mut self, request: impl Future<Output = Result<(), loomd_client::Error>> + Send + 'static) {
+    fn spawn_quietly(
+        &mut self,
+        request: Option<u64>,
+        running: impl Future<Output = Result<(), loomd_client::Error>> + Send + 'static,
+    ) {
         let sender = self.sender.clone();
         tokio::spawn(async move {
-            if let Err(error) = request.await {
-                _ = sender.send(Outcome::NotStarted { text: None, message: message(&error) }).await;
+            if let Err(error) = running.await {
+                _ = sender.send(Outcome::NotStarted { request, text: None, message: message(&error) }).await;
             }
         });
     }
@@ -132,12 +142,18 @@ impl Session {
         }
     }
 
-    pub(super) fn not_started(&mut self, text: Option<String>, message: &str) -> Result<()> {
-        if matches!(self.activity, Activity::Starting { .. }) {
-            self.activity = Activity::Idle;
-        }
+    pub(super) fn not_started(
+        &mut self,
+        request: Option<u64>,
+        text: Option<String>,
+        message: &str,
+    ) -> Result<()> {
         self.give_back(text);
-        self.warn("error", message)
+        self.warn("error", message)?;
+        if request.is_some_and(|request| self.activity.request_ended(request)) {
+            self.start_queued();
+        }
+        Ok(())
     }
 
     /// Returns a text to the input, unless the user has typed something else.
@@ -168,8 +184,8 @@ impl Session {
 }
 
 /// Waits for the end of a turn. Its events show the result.
-async fn finish(turn: Turn) -> Outcome {
+async fn finish(request: u64, turn: Turn) -> Outcome {
     let turn_id = turn.id().to_owned();
     _ = turn.finish().await;
-    Outcome::TurnEnded { turn_id }
+    Outcome::TurnEnded { request, turn_id }
 }

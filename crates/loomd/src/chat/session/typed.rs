@@ -119,6 +119,7 @@ impl Session {
 
     /// A line of a plain terminal.
     fn line(&mut self, line: String) -> Result<()> {
+        self.leaving = false;
         if self.question.is_some() {
             return self.answer(Some(&line));
         }
@@ -162,8 +163,7 @@ impl Session {
             Line::Prompt(text) => self.send_prompt(text),
             Line::Shell(command) => self.run_shell(command),
             Line::Command(command) => {
-                let shown = self.renderer.input(text.trim());
-                self.print(&shown)?;
+                self.echo(text.trim())?;
                 self.execute(command)
             }
         }
@@ -224,11 +224,9 @@ impl Session {
     /// Stops the process, as the shell expects of Ctrl-Z, and goes on when the shell continues it.
     fn suspend(&mut self) -> Result<()> {
         self.surface.suspend()?;
-        kill_process(getpid(), Kill::STOP)?;
-        self.surface.resume()?;
-        self.renderer.restyle(self.surface.style());
         self.prompted = false;
-        Ok(())
+        // The signal that continues the process takes the terminal again.
+        Ok(kill_process(getpid(), Kill::STOP)?)
     }
 
     /// Shows the whole output of the last command.
