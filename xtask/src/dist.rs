@@ -116,7 +116,7 @@ fn stage(folder: &Path, binary: &Path, notices: &str) -> Result<()> {
     }
     fs::write(folder.join("THIRD-PARTY.txt"), notices)?;
     completions(binary, &folder.join("completions"))?;
-    manual(binary, &folder.join("man/man1"))
+    manual(binary, &folder.join("man"))
 }
 
 /// Completions of every shell. A program without that command is packed without them.
@@ -135,11 +135,11 @@ fn completions(binary: &Path, folder: &Path) -> Result<()> {
 
 /// The manual pages. A program without that command is packed without them.
 fn manual(binary: &Path, folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder)?;
-    let output = Command::new(binary).arg("man").arg(folder).output().context("cannot run the program")?;
-    if !output.status.success() {
-        skipped("manual pages", &output.stderr);
-        fs::remove_dir(folder)?;
+    fs::create_dir_all(folder.join("man1"))?;
+    let pages = Command::new(binary).arg("man").arg(folder.join("man1")).output().context("cannot run the program")?;
+    if !pages.status.success() {
+        skipped("manual pages", &pages.stderr);
+        fs::remove_dir_all(folder)?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -22,7 +22,8 @@ pub fn pack(dist: &Path, binary: &Path, triple: &str, notices: &str) -> Result<S
     copy(&root().join("LICENSE"), &folder.join("LICENSE"))?;
     fs::write(folder.join("THIRD-PARTY.txt"), notices)?;
     copy(binary, &folder.join("vendor").join(platform(triple)?).join("loomd"))?;
-    finish(Command::new("npm").args(["pack", "--silent", "--pack-destination", ".."]).current_dir(&folder))?;
+    let pack = ["pack", "--silent", "--pack-destination", ".."];
+    finish(Command::new("npm").args(pack).stdout(Stdio::null()).current_dir(&folder))?;
     Ok(format!("loomd-{}.tgz", env!("CARGO_PKG_VERSION")))
 }
 
