@@ -24,7 +24,7 @@ cargo xtask dist [--binary PATH] [--target TRIPLE] [--npm]
     Builds release, or takes a program, and packs it with completions, manual pages, notices and checksums.
 cargo xtask docs
     Writes the generated parts of docs/: keys of the configuration, methods, messages, example programs.
-cargo xtask inventory STABLE.json EXPERIMENTAL.json
+cargo xtask inventory VERSION STABLE.json EXPERIMENTAL.json
     Records the inventory of a release from its two schema bundles.
 cargo xtask schemas
     Records the schemas that the program carries, after a type of the protocol or the configuration has changed.";
@@ -37,7 +37,9 @@ fn main() -> Result<()> {
         Some((task, [])) if task == "cycles" => cycles::check(),
         Some((task, rest)) if task == "dist" => dist::run(rest),
         Some((task, [])) if task == "docs" => docs::write(),
-        Some((task, [stable, experimental])) if task == "inventory" => inventory::record(stable, experimental),
+        Some((task, [version, stable, experimental])) if task == "inventory" => {
+            inventory::record(version, stable, experimental)
+        }
         Some((task, [])) if task == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");

@@ -519,6 +519,7 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: now(),
         cwd: resolved.settings.cwd.clone(),
         originator: resolved.originator.clone(),

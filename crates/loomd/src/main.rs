@@ -17,11 +17,10 @@ mod setup;
 mod show;
 mod skills;
 mod threads;
+mod version;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use cli::{Cli, Command, ConfigTool, UsageError};
 
@@ -31,7 +30,7 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 fn main() -> ExitCode {
     // The sandbox runs this executable as a helper under another name; then this call does not return.
     loomd_exec::run_if_helper();
-    let Cli { overrides, command } = Cli::parse();
+    let Some(Cli { overrides, command }) = version::parse() else { return ExitCode::SUCCESS };
     let done = match command {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
         Command::Exec(arguments) => exec::run(overrides, *arguments),

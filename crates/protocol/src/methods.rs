@@ -4,10 +4,12 @@
 //!
 //! A client request is `stable`, `experimental` (refused without the `experimentalApi` capability and omitted from the
 //! stable schemas) or `unlisted` (a deprecated method that is served but in no JSON Schema). Below a row are the uses
-//! of its params that count as experimental: the name in the refusal, the condition, and the field that the stable
-//! schemas omit.
+//! of its params that count as experimental: the name in the refusal, the level if only one has this rule, the
+//! condition, and the field that the stable schemas omit.
+//!
+//! All methods are served to connections of both levels. Methods that are known and not served are in `unbuilt!`.
 
-use crate::table::{client_requests, is_granular, present, server_notifications, server_requests};
+use crate::table::{client_requests, is_granular, present, server_notifications, server_requests, unbuilt};
 use crate::*;
 
 // The dollar sign lets the table define a macro of its own.
@@ -16,21 +18,23 @@ client_requests! {
     stable Initialize "initialize" (InitializeParams) -> InitializeResponse;
     stable ThreadStart "thread/start" (ThreadStartParams) -> ThreadStartResponse {
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
-        "thread/start.dynamicTools" if |p| present(&p.dynamic_tools), hides "dynamicTools";
+        "thread/start.dynamicTools" at V0_118 if |p| present(&p.dynamic_tools), hides "dynamicTools";
+        "thread/start.dynamicTools" at V0_166 if |p| p.dynamic_tools.is_some();
         "thread/start.mockExperimentalField" if |p| present(&p.mock_experimental_field), hides "mockExperimentalField";
         "thread/start.experimentalRawEvents" if |p| p.experimental_raw_events, hides "experimentalRawEvents";
-        "thread/start.persistFullHistory" if |p| p.persist_extended_history, hides "persistExtendedHistory";
+        "thread/start.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadResume "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse {
-        "thread/resume.history" if |p| present(&p.history), hides "history";
+        "thread/resume.history" at V0_118 if |p| present(&p.history), hides "history";
+        "thread/resume.history" at V0_166 if |p| p.history.is_some();
         "thread/resume.path" if |p| present(&p.path), hides "path";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
-        "thread/resume.persistFullHistory" if |p| p.persist_extended_history, hides "persistExtendedHistory";
+        "thread/resume.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
-        "thread/fork.persistFullHistory" if |p| p.persist_extended_history, hides "persistExtendedHistory";
+        "thread/fork.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadArchive "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse;
     stable ThreadUnsubscribe "thread/unsubscribe" (ThreadUnsubscribeParams) -> ThreadUnsubscribeResponse;
@@ -112,6 +116,116 @@ client_requests! {
     experimental FuzzyFileSearchSessionStop "fuzzyFileSearch/sessionStop" (FuzzyFileSearchSessionStopParams) -> FuzzyFileSearchSessionStopResponse;
 }
 
+// Methods of release 0.166.0 that are not served. A row moves into the table above when its method is built.
+unbuilt! {
+    experimental "server/diagnostics";
+    experimental "userVerification/status";
+    experimental "userVerification/enroll";
+    experimental "userVerification/delete";
+    experimental "userVerification/verify";
+    experimental "userVerification/cancel";
+    experimental "thread/sample";
+    experimental "thread/sample/cancel";
+    experimental "thread/prediction/request";
+    stable "thread/goal/set";
+    stable "thread/goal/get";
+    stable "thread/goal/clear";
+    experimental "thread/queue/add";
+    experimental "thread/queue/list";
+    experimental "thread/queue/update";
+    experimental "thread/queue/delete";
+    experimental "thread/queue/reorder";
+    experimental "thread/queue/start";
+    stable "thread/attachment/add";
+    stable "thread/attachment/list";
+    stable "thread/attachmentOwner/list";
+    stable "thread/attachment/remove";
+    stable "thread/section/move";
+    experimental "thread/settings/update";
+    experimental "thread/memoryMode/set";
+    experimental "thread/memory/read";
+    experimental "memory/status";
+    experimental "memory/reset";
+    experimental "rollout/compress";
+    stable "thread/approveGuardianDeniedAction";
+    experimental "thread/backgroundTerminals/list";
+    experimental "thread/backgroundTerminals/terminate";
+    stable "thread/revert";
+    experimental "project/list";
+    experimental "project/read";
+    experimental "project/create";
+    experimental "project/import";
+    experimental "project/update";
+    experimental "project/move";
+    experimental "project/delete";
+    stable "threadSection/list";
+    stable "threadSection/create";
+    stable "threadSection/update";
+    stable "threadSection/delete";
+    experimental "thread/search";
+    experimental "thread/searchOccurrences";
+    experimental "thread/readState/update";
+    experimental "thread/items/read";
+    stable "thread/inject_items";
+    stable "skills/extraRoots/set";
+    stable "hooks/list";
+    stable "marketplace/add";
+    stable "marketplace/remove";
+    stable "marketplace/upgrade";
+    experimental "plugin/search";
+    stable "plugin/installed";
+    stable "plugin/reconcile";
+    stable "plugin/skill/read";
+    stable "plugin/share/save";
+    stable "plugin/share/updateTargets";
+    stable "plugin/share/list";
+    stable "plugin/share/checkout";
+    stable "plugin/share/delete";
+    stable "app/read";
+    stable "app/installed";
+    experimental "turn/settings/update";
+    experimental "thread/realtime/appendSpeech";
+    experimental "thread/timeline/list";
+    experimental "thread/realtime/listVoices";
+    stable "account/gatewayOAuth/read";
+    stable "account/gatewayOAuth/login";
+    stable "account/gatewayOAuth/cancel";
+    stable "modelProvider/capabilities/read";
+    stable "permissionProfile/list";
+    experimental "remoteControl/enable";
+    experimental "remoteControl/disable";
+    experimental "remoteControl/status/read";
+    experimental "remoteControl/pairing/start";
+    experimental "remoteControl/pairing/status";
+    experimental "remoteControl/client/list";
+    experimental "remoteControl/client/revoke";
+    experimental "environment/add";
+    experimental "environment/info";
+    experimental "environment/status";
+    stable "mcpServer/resource/read";
+    experimental "mcpServer/event/stream/start";
+    experimental "mcpServer/event/stream/stop";
+    stable "mcpServer/tool/call";
+    stable "windowsSandbox/readiness";
+    experimental "account/bedrock/discover";
+    experimental "account/bedrock/setup";
+    experimental "account/gcp/setup";
+    experimental "account/bedrock/checkGovCloudRequirements";
+    experimental "accountSession/list";
+    experimental "accountSession/switch";
+    stable "account/rateLimitResetCredit/consume";
+    stable "account/usage/read";
+    stable "account/workspaceMessages/read";
+    stable "account/sendAddCreditsNudgeEmail";
+    stable "feedback/save";
+    experimental "process/spawn";
+    experimental "process/writeStdin";
+    experimental "process/kill";
+    experimental "process/resizePty";
+    stable "externalAgentConfig/import/recordHistory";
+    stable "externalAgentConfig/import/readHistories";
+}
+
 server_requests! {
     CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse;
     FileChangeApproval "item/fileChange/requestApproval" (FileChangeRequestApprovalParams) -> FileChangeRequestApprovalResponse;
@@ -125,7 +239,8 @@ server_requests! {
 }
 
 // `text` marks notifications whose `delta` extends one text of one item: for a connection that lags, adjacent ones of
-// the same item are merged. `unlisted` ones are in no JSON Schema.
+// the same item are merged. `unlisted` ones are in no JSON Schema. `newer` ones go to connections of level 0.166.0 only,
+// `gated` ones to those of them that have the `experimentalApi` capability.
 server_notifications! {
     plain Error "error" (ErrorNotification);
     plain ThreadStarted "thread/started" (ThreadStartedNotification);

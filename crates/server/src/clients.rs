@@ -6,7 +6,6 @@ use loomd_accounts::{Accounts, ClientId, Host, RequestError};
 use loomd_config::ManagedRequirements;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
-use tracing::error;
 
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
@@ -23,10 +22,7 @@ pub(crate) struct Clients {
 impl Host for Clients {
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            match Notification::new(notification) {
-                Ok(notification) => self.connections.broadcast(&notification).await,
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
+            self.connections.broadcast(&Notification::new(notification)).await;
         })
     }
 

@@ -14,15 +14,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
-    encode_error, encode_response,
+    ClientRequest, DecodeError, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo,
+    ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
-use crate::PROTOCOL_VERSION;
 use crate::answer::AnswerSlot;
 use crate::app::App;
 use crate::connections::{Client, ConnectionId, Recipient};
@@ -151,7 +150,7 @@ impl Connection {
                 match ClientRequest::decode(&method, params) {
                     Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
                     Ok(request) => self.request(id, request).await,
-                    Err(error) => self.refuse(&id, error.into()),
+                    Err(error) => self.refuse(&id, self.not_decoded(&method, error)),
                 }
             }
             Ok(Incoming::Notification { method, .. }) => {
@@ -190,9 +189,15 @@ impl Connection {
             codex_home: self.app.sources.home.clone(),
             platform_family: std::env::consts::FAMILY.into(),
             platform_os: std::env::consts::OS.into(),
-            server_info: Some(ServerInfo { name: "loomd".into(), version: env!("CARGO_PKG_VERSION").into() }),
+            server_info: Some(ServerInfo {
+                name: "loomd".into(),
+                version: self.app.identity.levels.version.clone(),
+                build: env!("CARGO_PKG_VERSION").into(),
+            }),
         };
-        match encode_response(id, &result) {
+        let level = self.app.identity.levels.of_connection(&params);
+        self.outbound.set_level(level);
+        match level.response(id, &result) {
             Ok(reply) => self.outbound.reply(reply),
             Err(error) => return self.refuse(id, RpcError::internal(error.to_string())),
         }
@@ -202,18 +207,18 @@ impl Connection {
                 user_agent,
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
-                protocol_version: PROTOCOL_VERSION.into(),
+                protocol_version: self.app.identity.levels.version.clone(),
             }),
             version: params.client_info.version,
+            level,
             experimental: capabilities.experimental_api,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
         let recipient = Recipient { client: Arc::clone(&client), outbound: Arc::clone(&self.outbound) };
         for warning in self.app.current_warnings() {
-            match Notification::new(ServerNotification::ConfigWarning(warning)) {
-                Ok(warning) if recipient.wants(&warning) => self.outbound.send_now(&warning),
-                Ok(_) => {}
-                Err(error) => error!(%error, "cannot serialize a warning"),
+            let warning = Notification::new(ServerNotification::ConfigWarning(warning));
+            if recipient.wants(&warning) {
+                self.outbound.send_now(&warning);
             }
         }
         self.app.connections.join(self.id, recipient);
@@ -226,10 +231,9 @@ impl Connection {
             return self.refuse(&id, RpcError::invalid_request("Not initialized"));
         };
         if !client.experimental
-            && let Some(name) = request.experimental_use()
+            && let Some(name) = request.experimental_use(client.level)
         {
-            let message = format!("{name} requires experimentalApi capability");
-            return self.refuse(&id, RpcError::invalid_request(message));
+            return self.refuse(&id, needs_capability(name));
         }
         if self.requests.is_full() {
             return self.refuse(&id, RpcError::overloaded());
@@ -264,6 +268,17 @@ impl Connection {
         let mut work = Box::pin(work.instrument(span));
         if poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await.is_pending() {
             self.requests.push(kind, work);
+        }
+    }
+
+    /// Returns the refusal of a request that was not decoded: an unknown method, wrong params, or a method that is known
+    /// and not served.
+    fn not_decoded(&self, method: &str, error: DecodeError) -> RpcError {
+        let Some((name, stability)) = UNBUILT.iter().find(|(name, _)| *name == method) else { return error.into() };
+        match &self.client {
+            None => RpcError::invalid_request("Not initialized"),
+            Some(client) if *stability == Stability::Experimental && !client.experimental => needs_capability(name),
+            Some(_) => RpcError::not_supported(name),
         }
     }
 
@@ -310,6 +325,10 @@ impl Drop for Connection {
     fn drop(&mut self) {
         self.app.connections.leave(self.id);
     }
+}
+
+fn needs_capability(name: &str) -> RpcError {
+    RpcError::invalid_request(format!("{name} requires experimentalApi capability"))
 }
 
 /// `version-traceid-parentid-flags`, lower-case hex.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loomd_agent::ClientIdentity;
+use loomd_protocol::Level;
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::outbound::{Notification, OutboundQueue};
@@ -18,6 +19,8 @@ pub(crate) struct ConnectionId(pub u64);
 pub(crate) struct Client {
     pub identity: Arc<ClientIdentity>,
     pub version: String,
+    /// The release of the protocol that it is served.
+    pub level: Level,
     pub experimental: bool,
     pub opted_out: HashSet<String>,
 }
@@ -31,7 +34,10 @@ pub(crate) struct Recipient {
 
 impl Recipient {
     pub fn wants(&self, notification: &Notification) -> bool {
-        !self.client.opted_out.contains(notification.method)
+        let message = notification.message();
+        !self.client.opted_out.contains(message.method())
+            && self.client.level.has(message)
+            && (self.client.experimental || !message.is_experimental())
     }
 }
 

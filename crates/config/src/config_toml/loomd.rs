@@ -11,6 +11,9 @@ pub struct Loomd {
     pub record: Option<AbsolutePathBuf>,
     /// The scenario that the rehearsal plays.
     pub scenario: Option<AbsolutePathBuf>,
+    /// The release of the protocol that is reported and spoken to all clients, such as `0.118.0`. By default the newest
+    /// one is reported, and each connection is served the one that its client shows to speak.
+    pub protocol_version: Option<String>,
     /// Resource limits of sandboxed commands.
     pub limits: Option<CommandLimits>,
 }

@@ -213,10 +213,8 @@ impl Stream<'_> {
             delta_base64: STANDARD.encode(bytes),
             cap_reached: self.over,
         });
-        if !self.cx.client.opted_out.contains(delta.method())
-            && let Ok(delta) = Notification::new(delta)
-        {
-            self.cx.outbound.send_at_its_pace(&delta).await;
+        if !self.cx.client.opted_out.contains(delta.method()) {
+            self.cx.outbound.send_at_its_pace(&Notification::new(delta)).await;
         }
     }
 }
