@@ -82,17 +82,7 @@ impl Thread {
         TurnStartParams {
             thread_id: self.id().to_owned(),
             input: input.into().0,
-            cwd: None,
-            approval_policy: None,
-            approvals_reviewer: None,
-            sandbox_policy: None,
-            model: None,
-            service_tier: None,
-            effort: None,
-            summary: None,
-            personality: None,
-            output_schema: None,
-            collaboration_mode: None,
+            ..TurnStartParams::default()
         }
     }
 
