@@ -39,9 +39,8 @@ impl Session {
                 Err(message) => self.warn("error", &message),
             },
             Command::Mode(None) => {
-                let picker = Picker::new("Mode", mode_items(), self.settings.mode_name(), |mode| {
-                    Command::Mode(Some(mode))
-                });
+                let picker =
+                    Picker::new("Mode", mode_items(), self.settings.mode_name(), |mode| Command::Mode(Some(mode)));
                 self.outcome(Outcome::Pick(Box::new(picker)))
             }
             Command::Permissions(Some(preset)) => match self.settings.set_permissions(&preset) {
@@ -50,8 +49,7 @@ impl Session {
             },
             Command::Permissions(None) => {
                 let title = format!("Permissions (now: {})", self.settings.permissions());
-                let picker =
-                    Picker::new(&title, permission_items(), "", |preset| Command::Permissions(Some(preset)));
+                let picker = Picker::new(&title, permission_items(), "", |preset| Command::Permissions(Some(preset)));
                 self.outcome(Outcome::Pick(Box::new(picker)))
             }
             Command::Status => {
