@@ -271,6 +271,7 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: now(),
         cwd: child.settings.cwd.clone(),
         originator: child.profile.client.clone(),

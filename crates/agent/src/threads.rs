@@ -168,6 +168,11 @@ impl Threads {
         self.lock().keys().copied().collect()
     }
 
+    /// Whether a thread with this rollout is loaded.
+    pub(crate) fn is_path_loaded(&self, path: &str) -> bool {
+        self.loaded().into_iter().any(|id| self.persistence(id).is_some_and(|(_, of)| of.as_deref() == Some(path)))
+    }
+
     pub fn is_loaded(&self, id: ThreadId) -> bool {
         self.lock().contains_key(&id)
     }
@@ -528,6 +533,7 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: now(),
         cwd: resolved.settings.cwd.clone(),
         originator: resolved.originator.clone(),

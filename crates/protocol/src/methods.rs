@@ -228,8 +228,11 @@ unbuilt! {
     stable "externalAgentConfig/import/readHistories";
 }
 
+// Below a row are the fields of its params that only clients with the `experimentalApi` capability are sent.
 server_requests! {
-    CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse;
+    CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse {
+        experimental additional_permissions "additionalPermissions";
+    };
     FileChangeApproval "item/fileChange/requestApproval" (FileChangeRequestApprovalParams) -> FileChangeRequestApprovalResponse;
     ToolUserInput "item/tool/requestUserInput" (ToolRequestUserInputParams) -> ToolRequestUserInputResponse;
     McpServerElicitation "mcpServer/elicitation/request" (McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse;
@@ -311,9 +314,9 @@ server_notifications! {
 /// The only notification that clients send. The server does not wait for it.
 pub const INITIALIZED: &str = "initialized";
 
-/// Fields that the stable schemas omit, of types other than the params of client requests.
+/// Fields that the stable schemas omit, beside those of the rows above. They are sent to all clients.
 pub const EXPERIMENTAL_FIELDS: &[(&str, &[&str])] = &[
-    ("CommandExecutionRequestApprovalParams", &["additionalPermissions", "availableDecisions"]),
+    ("CommandExecutionRequestApprovalParams", &["availableDecisions"]),
     ("Config", &["apps"]),
     ("ConfigRequirements", &["network"]),
 ];

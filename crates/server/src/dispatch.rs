@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, command_exec, config, external_agent, features, feedback, fs, git, goals, mcp, mcp_login, mock, model,
-    plugin, process, queue, realtime, sample, search, skills, summary, thread, turn, windows,
+    account, apps, command_exec, config, external_agent, features, feedback, fs, git, goals, mcp, mcp_login, mock,
+    model, plugin, process, queue, realtime, sample, search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.

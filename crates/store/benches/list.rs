@@ -102,6 +102,7 @@ fn write_thread(home: &Path, number: usize, size: usize) {
     let meta = SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: format!("/projects/{}", number % 500),
         originator: "bench".into(),

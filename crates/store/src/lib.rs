@@ -14,6 +14,8 @@ mod memory;
 pub mod path;
 mod position;
 pub mod rollout;
+pub mod search;
+mod signature;
 mod store;
 #[cfg(feature = "suite")]
 pub mod suite;
@@ -27,7 +29,7 @@ pub use error::{Error, Failure, Result};
 pub use file::{FileStore, Options};
 pub use git_info::GitPatch;
 pub use head::preview;
-pub use list::{BadCursor, Cursor, ListQuery, Page};
+pub use list::{BadCursor, BadQuery, Cursor, ListQuery, Page, page_limit};
 pub use memory::MemoryStore;
 pub use position::Position;
 pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, Writer};

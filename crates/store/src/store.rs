@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::search::{SearchPage, SearchQuery};
 use crate::{Batch, GitPatch, ListQuery, Page, Position, Result, StoredThread, ThreadId, Window, WorkStore};
 
 /// The result of a store operation, later. Dropping it before it is ready never leaves half a change behind.
@@ -28,6 +29,9 @@ pub trait Store: Send + Sync {
 
     /// One page of stored threads.
     fn list(&self, query: ListQuery) -> Answer<'_, Page>;
+
+    /// One page of the threads in whose messages a term occurs.
+    fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage>;
 
     /// The name that was given to a thread, stored or not.
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>>;

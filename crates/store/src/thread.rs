@@ -20,6 +20,8 @@ pub struct StoredThread {
     pub preview: Option<String>,
     /// When the last record was written, in Unix seconds.
     pub updated_at: i64,
+    /// The same in nanoseconds, which lists are ordered by.
+    pub updated_ns: i64,
     /// The git facts in the session metadata with the changes that clients made.
     pub git_info: Option<GitInfo>,
     /// The name that was given to the thread.

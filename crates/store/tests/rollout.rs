@@ -99,6 +99,7 @@ fn meta(source: Source) -> SessionMeta {
     SessionMeta {
         id: "01a1ddf1-cd57-76b3-a003-bb9a4aeb2ad2".parse().unwrap(),
         forked_from_id: None,
+        attached_to: None,
         timestamp: "2026-11-15T06:42:53.000Z".into(),
         cwd: "/w".into(),
         originator: "o".into(),

@@ -2,7 +2,9 @@
 //! the thread's lease, so of several processes that have the thread loaded one starts it. A queued message is claimed
 //! before its turn starts and removed when the turn has ended; what a killed process has claimed is settled first.
 
-use loomd_protocol::{ModeKind, QueuedSubmission, ServerNotification, ThreadQueueChangedNotification, Turn as WireTurn};
+use loomd_protocol::{
+    ModeKind, QueuedSubmission, ServerNotification, ThreadQueueChangedNotification, Turn as WireTurn,
+};
 use loomd_store::rollout::{Event, Record};
 use loomd_store::{Enqueued, Goal, QueuedMessage};
 use tokio::time::Instant;
@@ -279,10 +281,9 @@ pub(crate) fn not_added(queued: Enqueued, client_id: &str) -> Result<QueuedSubmi
         Enqueued::Started { turn_id } => {
             Err(Refusal::invalid(format!("message {client_id} has already become turn {turn_id}")))
         }
-        Enqueued::Full => Err(Refusal::invalid(format!(
-            "the queue is full: it has {} messages",
-            loomd_store::MAX_QUEUED
-        ))),
+        Enqueued::Full => {
+            Err(Refusal::invalid(format!("the queue is full: it has {} messages", loomd_store::MAX_QUEUED)))
+        }
     }
 }
 

@@ -36,7 +36,7 @@ use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
 use crate::turn::{
-    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command,
+    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command, usage,
 };
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
@@ -85,11 +85,13 @@ impl Thread {
         }
     }
 
-    /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
+    /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
+    /// output schema, which is that of a whole turn.
     fn steer_or_queue(&mut self, mut answer: AnswerWork, reply: Reply<WireTurn>) {
         if let Some(running) = &self.running
             && running.kind == TurnKind::Regular
             && !running.is_stopping()
+            && answer.output_schema.is_none()
             && let TurnInput::User(input) = &mut answer.input
             && !input.is_empty()
         {
@@ -398,8 +400,9 @@ impl Thread {
                 }))
                 .await;
         }
+        let usage = running.cx.usage.lock().map(usage::breakdown);
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
-        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
+        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
         if !matches!(result, TurnResult::Interrupted | TurnResult::Stopped) {
@@ -539,7 +542,8 @@ impl Thread {
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
         let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
-        self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        let completed = TurnCompletedNotification { thread_id, turn, usage: None };
+        self.events.publish(ServerNotification::TurnCompleted(completed)).await;
     }
 
     /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not

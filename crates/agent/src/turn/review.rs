@@ -9,8 +9,8 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::work::TurnInput;
 use super::task::{Failure, ModelScope, Progress, TurnTask};
+use super::work::TurnInput;
 use crate::conversation::Conversation;
 use crate::guard::ActionCx;
 use crate::inbox::Inbox;

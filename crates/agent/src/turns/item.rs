@@ -8,9 +8,9 @@ use loomd_protocol::{
     UserInput, WebSearchAction,
 };
 use loomd_store::rollout::{
-    AgentMessage, CompletedItem, DynamicToolCallRequest, DynamicToolCallResponse, EndStatus, EnteredReviewMode, ExecCommandEnd,
-    ExitedReviewMode, FileChange, ImageGenerationEnd, McpToolCallEnd, PatchApplyEnd, UserMessage, ViewImageToolCall,
-    WebSearchEnd,
+    AgentMessage, CompletedItem, DynamicToolCallRequest, DynamicToolCallResponse, EndStatus, EnteredReviewMode,
+    ExecCommandEnd, ExitedReviewMode, FileChange, ImageGenerationEnd, McpToolCallEnd, PatchApplyEnd, UserMessage,
+    ViewImageToolCall, WebSearchEnd,
 };
 
 pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {

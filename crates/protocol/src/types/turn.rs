@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, FunctionCallOutputBody, JsonObject, JsonValue, Level,
-    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TurnItemsView,
+    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TokenUsageBreakdown,
+    TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -295,6 +296,9 @@ pub struct TurnStartedNotification {
 pub struct TurnCompletedNotification {
     pub thread_id: String,
     pub turn: Turn,
+    /// The tokens of all model calls of the turn; `None` when no provider reported any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsageBreakdown>,
 }
 
 /// Params of the `turn/diff/updated` notification.

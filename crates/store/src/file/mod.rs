@@ -12,6 +12,7 @@ mod lease;
 mod names;
 mod open_thread;
 mod read;
+mod search;
 mod side_file;
 
 use std::collections::{HashMap, HashSet};
@@ -25,6 +26,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result, place};
 use crate::path::{ARCHIVED, RolloutName};
+use crate::search::{SearchPage, SearchQuery};
 use crate::store::{Answer, FileBacked, Reader, Store};
 use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use git_patches::GitPatches;
@@ -244,6 +246,7 @@ impl Inner {
             archived: path.starts_with(self.home.join(ARCHIVED)),
             preview: head.preview,
             updated_at: modified.map_or(0, Timestamp::as_second),
+            updated_ns: modified.and_then(|time| i64::try_from(time.as_nanosecond()).ok()).unwrap_or(0),
         };
         self.git.lock().fill(std::slice::from_mut(&mut thread))?;
         let open = self.open_at(thread.id(), path.to_owned(), Expect::Existing);
@@ -289,6 +292,16 @@ impl Store for FileStore {
 
     fn list(&self, query: ListQuery) -> Answer<'_, Page> {
         Box::pin(self.blocking(move |inner| inner.list(&query)))
+    }
+
+    fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage> {
+        let cancelled = search::Cancel::default();
+        let running = cancelled.clone();
+        Box::pin(async move {
+            // Dropped with the request: the search ends.
+            let _cancel = cancelled;
+            self.blocking(move |inner| inner.search(&query, &running)).await
+        })
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {

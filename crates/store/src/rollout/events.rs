@@ -256,7 +256,10 @@ pub struct ItemCompleted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum CompletedItem {
-    Plan { id: String, text: String },
+    Plan {
+        id: String,
+        text: String,
+    },
     FunctionCallOutput {
         id: String,
         name: String,

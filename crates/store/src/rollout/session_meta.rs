@@ -14,6 +14,9 @@ pub struct SessionMeta {
     pub id: ThreadId,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub forked_from_id: Option<ThreadId>,
+    /// The thread that a fork stays attached to. The reference ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub attached_to: Option<ThreadId>,
     /// When the thread was created, RFC 3339.
     pub timestamp: String,
     pub cwd: String,
@@ -94,6 +97,14 @@ impl SessionMeta {
             }
         }
         source
+    }
+
+    /// The thread whose agent started this one.
+    pub fn parent(&self) -> Option<ThreadId> {
+        match &self.source {
+            Source::SubAgent(SubAgentSource::ThreadSpawn { parent_thread_id, .. }) => parent_thread_id.0.parse().ok(),
+            _ => None,
+        }
     }
 
     /// Nickname and role of a spawned sub-agent; nothing for any other thread.

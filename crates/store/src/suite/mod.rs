@@ -80,6 +80,10 @@ macro_rules! store_suite {
             a_list_shows_only_the_working_directories_that_are_asked_for,
             a_list_shows_only_previews_with_the_search_term,
             filters_hold_together_and_with_a_cursor,
+            the_backwards_cursor_begins_with_the_first_thread_of_its_page,
+            excluded_threads_and_other_clients_are_left_out_before_pages_are_cut,
+            relatives_are_listed_whatever_started_them,
+            messages_are_searched_in_any_case_and_found_in_pages,
             a_name_shows_in_lookups_and_lists,
             a_name_can_be_given_before_a_thread_is_stored,
             the_last_name_counts_and_a_blank_one_is_none,
@@ -106,6 +110,7 @@ fn meta(id: ThreadId, created: i64) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: "/".into(),
         originator: "suite".into(),
