@@ -87,6 +87,8 @@ pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
     pub ephemeral: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    pub defer_goal: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -157,7 +159,11 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, ephemeral, defer_goal, overrides } = request;
+        if defer_goal && ephemeral {
+            let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
+            return reply(Err(Refusal::invalid(message)));
+        }
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -168,7 +174,7 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, resolve, caller.subscriber, reply).await;
+        self.threads.fork(source, ephemeral, defer_goal, resolve, caller.subscriber, reply).await;
     }
 
     /// A reply after which the client is warned about settings of its request that have no effect.

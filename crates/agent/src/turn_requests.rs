@@ -7,6 +7,7 @@ use loomd_store::ThreadId;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
+use crate::additional_context;
 use crate::event_sink::Subscriber;
 use crate::goal_requests::{direct_input, has_path};
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
@@ -136,7 +137,7 @@ impl Threads {
     ) -> Result<ThreadId, Refusal> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.fork(source, false, resolve, subscriber, reply).await;
+        self.fork(source, false, false, resolve, subscriber, reply).await;
         let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
         opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
     }
@@ -201,6 +202,9 @@ fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
         if output.name.is_empty() {
             return Err(Refusal::invalid("`toolOutput.name` must not be empty"));
         }
+    }
+    if let Some(entries) = &params.additional_context {
+        additional_context::check(entries)?;
     }
     if let Some(cwd) = &mut params.cwd {
         *cwd = absolute(cwd)?.to_string_lossy().into_owned();

@@ -33,6 +33,7 @@ client_requests! {
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
+        "thread/fork.deferGoalContinuation" if |p| p.defer_goal_continuation, hides "deferGoalContinuation";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/fork.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };

@@ -55,7 +55,8 @@ impl Thread {
         {
             return reply(Err(refusal));
         }
-        let answer = AnswerWork::of(&mut params);
+        let mut answer = AnswerWork::of(&mut params);
+        answer.context = self.sent_context.update(params.additional_context.take().unwrap_or_default());
         let before = self.settings.clone();
         let disallowed = self.disallowed(&params);
         if disallowed.is_none() {
@@ -95,6 +96,11 @@ impl Thread {
             && let TurnInput::User(input) = &mut answer.input
             && !input.is_empty()
         {
+            for item in std::mem::take(&mut answer.context) {
+                if let Err(Input::Injected(item)) = running.inbox.put(Input::Injected(Box::new(item))) {
+                    answer.context.push(*item);
+                }
+            }
             match running.inbox.put(Input::User(std::mem::take(input))) {
                 Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
                 Err(Input::User(refused)) => *input = refused,

@@ -60,11 +60,14 @@ impl Thread {
             drop(registration);
             return reply(Err(refusal));
         }
-        let resumed = matches!(first, LoadReason::Resumed { .. });
+        let (resumed, forked) =
+            (matches!(first, LoadReason::Resumed { .. }), matches!(first, LoadReason::Forked { .. }));
         self.begin(first, reply).await;
         self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
         if resumed {
             self.resume_goal().await;
+        } else if forked {
+            self.publish_forked_goal().await;
         }
         let mut closed = None;
         loop {

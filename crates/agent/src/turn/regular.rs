@@ -74,6 +74,9 @@ impl TurnTask {
 
     /// Adds what the turn begins with to the conversation. False when hooks refused it.
     async fn begin_with(&mut self, input: TurnInput) -> Result<bool, Failure> {
+        for item in std::mem::take(&mut self.progress.given_context) {
+            self.append(&item).await;
+        }
         match input {
             // Without input the model goes on from the conversation as it is.
             TurnInput::User(input) if input.is_empty() => Ok(true),

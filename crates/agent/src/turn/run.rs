@@ -22,8 +22,9 @@ impl TurnTask {
         let answers = matches!(work, Work::Answer(_));
         let done = match work {
             Work::Answer(answer) => {
-                let AnswerWork { input, output_schema, labels } = *answer;
+                let AnswerWork { input, context, output_schema, labels } = *answer;
                 (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
+                self.progress.given_context = context;
                 self.answer(input).await
             }
             Work::Compact => self.compact().await,

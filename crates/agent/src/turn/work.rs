@@ -16,6 +16,8 @@ pub(crate) enum Work {
 #[derive(Default)]
 pub(crate) struct AnswerWork {
     pub input: TurnInput,
+    /// Context of the client, which the model is sent before the input.
+    pub context: Vec<ResponseItem>,
     pub output_schema: Option<JsonValue>,
     pub labels: TurnLabels,
 }
@@ -29,6 +31,7 @@ impl AnswerWork {
         };
         Self {
             input,
+            context: Vec::new(),
             output_schema: params.output_schema.take(),
             labels: TurnLabels {
                 trigger: params.turn_trigger.take().filter(|trigger| !trigger.is_empty()),

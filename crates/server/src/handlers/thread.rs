@@ -51,6 +51,7 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<
         thread_id: params.thread_id,
         path: params.path,
         ephemeral: params.ephemeral,
+        defer_goal: params.defer_goal_continuation,
     };
     let exclude_turns = params.exclude_turns;
     let (reply, answer) = cx.answer.reply(move |mut opened: Opened| {
