@@ -93,7 +93,7 @@ impl Thread {
         };
         let input = TurnInput::Goal(continuation(&goal));
         let labels = TurnLabels { trigger: Some("goal".into()), ..TurnLabels::default() };
-        let work = Work::Answer(Box::new(AnswerWork { input, labels, output_schema: None }));
+        let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
         self.launch(prepared, new_turn_id(), work).await;
         Ok(())
     }
@@ -126,7 +126,7 @@ impl Thread {
         let QueuedMessage { input, .. } = claimed;
         let input = TurnInput::User(input);
         let labels = TurnLabels { trigger: Some("queue".into()), ..TurnLabels::default() };
-        let work = Work::Answer(Box::new(AnswerWork { input, labels, output_schema: None }));
+        let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
         self.launch(prepared, turn_id, work).await;
         if let Some(running) = &mut self.running {
             running.queued_message = true;
