@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use loomd_config::ConfigSources;
 use loomd_exec::{Command, Environment};
+use loomd_organiser::Organiser;
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
@@ -16,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::fork::ForkForm;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
 use crate::refusal::Refusal;
@@ -56,6 +58,10 @@ pub struct Caller {
 /// A new thread. Nothing of it is stored before its first turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
+    /// The id of the thread, where it is already known.
+    pub id: Option<ThreadId>,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
     /// Never stored.
     pub ephemeral: bool,
@@ -82,6 +88,8 @@ pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
     pub ephemeral: bool,
+    /// Whether the fork stays attached to its source.
+    pub attach: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -110,14 +118,17 @@ impl Agent {
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, ephemeral } = request;
+        let StartThread { id, project_id, overrides, ephemeral } = request;
         let resolved = || {
             self.opener.check_managed()?;
             check_dynamic_tools(overrides.dynamic_tools.as_deref().unwrap_or_default())?;
             self.opener.resolve_new(overrides, &caller.client)
         };
         match resolved() {
-            Ok(resolved) => self.threads.start(NewThread { resolved, ephemeral }, caller.subscriber, reply),
+            Ok(resolved) => {
+                let new = NewThread { id: id.unwrap_or_else(ThreadId::new), project_id, resolved, ephemeral };
+                self.threads.start(new, caller.subscriber, reply);
+            }
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -145,7 +156,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, ephemeral, attach, overrides } = request;
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -155,7 +166,8 @@ impl Agent {
             Err(refusal) => return reply(Err(refusal)),
         };
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { ephemeral, attach };
+        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.
@@ -225,6 +237,11 @@ impl Agent {
     /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
     pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
         self.opener.configured()
+    }
+
+    /// What users add to threads.
+    pub fn organiser(&self) -> &Organiser {
+        &self.opener.services.organiser
     }
 
     /// The provider of stored threads that recorded none: the configured one.

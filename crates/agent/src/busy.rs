@@ -20,6 +20,11 @@ impl Busy {
         BusyGuard(Arc::clone(self))
     }
 
+    /// The number of running turns.
+    pub fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
     pub async fn until_idle(&self) {
         loop {
             let changed = self.changed.notified();

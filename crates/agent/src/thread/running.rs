@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, JsonValue, NonSteerableTurnKind, ServerNotification, ThreadItem,
-    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
+    ThreadReadStateChangedNotification, Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
 };
 use loomd_store::Position;
@@ -350,10 +350,26 @@ impl Thread {
                 }))
                 .await;
         }
+        self.mark_unread(&running.turn_id).await;
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
+    }
+
+    /// Marks the thread unread from a turn that ended.
+    async fn mark_unread(&self, turn_id: &str) {
+        if self.view.persistence() != Persistence::Stored || self.services.replayed.is_some() {
+            return;
+        }
+        let (id, turn_id) = (self.id, turn_id.to_owned());
+        match self.services.organiser.run(move |organiser| organiser.turn_ended(id, &turn_id)).await {
+            Ok(read_state) => {
+                let changed = ThreadReadStateChangedNotification { thread_id: id.to_string(), read_state };
+                self.events.publish(ServerNotification::ThreadReadStateChanged(changed)).await;
+            }
+            Err(error) => tracing::warn!(%error, thread = %id, "a thread could not be marked unread"),
+        }
     }
 
     /// Notifies the parent agent, before the end of the turn is published.
