@@ -114,6 +114,35 @@ pub fn applied(style: Style, status: PatchApplyStatus) -> String {
     }
 }
 
+/// Stands for lines that were left out.
+pub fn more(count: usize) -> String {
+    format!("… {count} more lines")
+}
+
+/// A unified diff of any number of files, in colour and with long lines cut.
+pub fn diff_text(style: Style, diff: &str, fold_at: usize) -> String {
+    let lines = lines(diff);
+    let mut text = String::new();
+    for folded in fold(&lines, Fold { first: fold_at, last: 0 }) {
+        let line = match folded {
+            Folded::Hidden(count) => style.paint(Paint::Dim, &more(count)),
+            Folded::Line(line) => {
+                let shown = style.cut(line, 1);
+                match line.as_bytes() {
+                    [b'd', b'i', b'f', b'f', b' ', ..] => style.paint(Paint::Bold, &shown),
+                    [b'+', ..] => style.paint(Paint::Green, &shown),
+                    [b'-', ..] => style.paint(Paint::Red, &shown),
+                    [b'@', ..] => style.paint(Paint::Cyan, &shown),
+                    _ => shown,
+                }
+            }
+        };
+        text += &line;
+        text.push('\n');
+    }
+    text
+}
+
 /// A plan as a checklist.
 pub fn checklist(style: Style, explanation: Option<&str>, plan: &[TurnPlanStep]) -> String {
     let title = one_line(explanation.filter(|text| !text.trim().is_empty()).unwrap_or("Plan"));
@@ -163,7 +192,7 @@ fn block(style: Style, lines: &[String], by: Block) -> String {
     let mut text = String::new();
     for folded in fold(lines, by.fold()) {
         let line = match folded {
-            Folded::Hidden(count) => style.paint(Paint::Dim, &format!("… {count} more lines")),
+            Folded::Hidden(count) => style.paint(Paint::Dim, &more(count)),
             Folded::Line(line) => {
                 let shown = if by == Block::WholeDiff { line.to_owned() } else { style.cut(line, 4) };
                 match line.as_bytes().first() {

@@ -4,6 +4,7 @@
 mod clean;
 mod fold;
 mod items;
+mod markdown;
 mod question;
 mod render;
 mod style;
@@ -11,7 +12,8 @@ mod style;
 mod tests;
 mod wrap;
 
-pub use clean::lines;
+pub use clean::{lines, visible};
+pub use items::diff_text;
 pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};

@@ -9,11 +9,16 @@ use loomd_protocol::{
     TurnStatus,
 };
 
-use super::clean::Cleaner;
-use super::items::{applied, checklist, outcome, title, whole_change};
+use super::clean::{Cleaner, lines};
+use super::fold::{Fold, Folded, fold};
+use super::items::{applied, checklist, more, outcome, title, whole_change};
+use super::markdown::Markdown;
 use super::question::QuestionView;
 use super::style::{Paint, Style};
 use super::wrap::Wrap;
+
+/// How a long input is folded.
+const INPUT_FOLD: Fold = Fold { first: 8, last: 2 };
 
 pub struct Renderer {
     style: Style,
@@ -21,6 +26,8 @@ pub struct Renderer {
     open: OpenBlock,
     printed: bool,
     text: Wrap,
+    /// Renders messages, unless they are printed as they are.
+    markdown: Option<Markdown>,
     cleaner: Cleaner,
     /// Ids of messages that were printed as deltas.
     streamed: BTreeSet<String>,
@@ -59,6 +66,7 @@ impl Renderer {
             open: OpenBlock::Nothing,
             printed: false,
             text: Wrap::new(style.width()),
+            markdown: None,
             cleaner: Cleaner::default(),
             streamed: BTreeSet::new(),
             changes: BTreeMap::new(),
@@ -79,10 +87,41 @@ impl Renderer {
         self
     }
 
+    /// Renders messages as Markdown, block by block; see [`pending`](Self::pending).
+    pub fn with_markdown(mut self) -> Self {
+        self.markdown = Some(Markdown::new(self.style));
+        self
+    }
+
     /// Changes the style of what is shown from now on.
     pub fn restyle(&mut self, style: Style) {
         self.style = style;
         self.text.set_limit(style.width());
+        self.markdown.iter_mut().for_each(|markdown| markdown.restyle(style));
+    }
+
+    /// The end of a message that may still change, as it is so far. It is printed later.
+    pub fn pending(&self) -> String {
+        self.markdown.as_ref().map(Markdown::pending).unwrap_or_default()
+    }
+
+    /// The user's input.
+    pub fn input(&mut self, text: &str) -> String {
+        let lines = lines(text);
+        let mut shown = String::new();
+        for (index, folded) in fold(&lines, INPUT_FOLD).enumerate() {
+            let mark = if index == 0 { self.style.paint(Paint::Cyan, ">") } else { " ".to_owned() };
+            shown += &match folded {
+                Folded::Line(line) => format!("{mark} {line}\n"),
+                Folded::Hidden(count) => format!("{mark} {}\n", self.style.paint(Paint::Dim, &more(count))),
+            };
+        }
+        self.paragraph(&shown)
+    }
+
+    /// Several lines that belong together.
+    pub fn block(&mut self, text: &str) -> String {
+        self.paragraph(text)
     }
 
     /// The current activity in a few words, for a status line.
@@ -169,7 +208,10 @@ impl Renderer {
         self.status = "writing".to_owned();
         self.streamed.insert(item_id.to_owned());
         let clean = self.cleaner.push(text);
-        out += &self.text.push(&clean);
+        out += &match &mut self.markdown {
+            Some(markdown) => markdown.push(&clean),
+            None => self.text.push(&clean),
+        };
         out
     }
 
@@ -301,7 +343,8 @@ impl Renderer {
 
     /// Ends an incomplete line.
     fn close(&mut self) -> String {
-        let rest = self.text.finish();
+        let mut rest = self.text.finish();
+        rest += &self.markdown.as_mut().map(Markdown::finish).unwrap_or_default();
         self.cleaner = Cleaner::default();
         match std::mem::replace(&mut self.open, OpenBlock::Nothing) {
             OpenBlock::Thought(..) => match rest.strip_suffix('\n') {
