@@ -32,6 +32,7 @@ mod input;
 mod lanes;
 mod markers;
 mod mcp;
+mod mcp_requests;
 mod message;
 mod network;
 mod notify;

@@ -7,7 +7,7 @@ use loomd_config::permissions::Permissions;
 use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject, Level,
     JsonValue, ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier,
     Settings as ModeSettings, TurnStartParams,
 };
@@ -109,6 +109,10 @@ pub struct Profile {
     pub extensions: ThreadExtensions,
     /// The name of the client that opened the thread.
     pub client: String,
+    /// The release of the protocol that this client is served: it decides what models are offered of MCP servers.
+    pub level: Level,
+    /// Whether this client answers elicitations of the mode `openai/form`.
+    pub openai_form: bool,
     /// The identity in the headers of model calls.
     pub identity: Identity,
 }

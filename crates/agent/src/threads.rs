@@ -67,6 +67,7 @@ pub(crate) struct LoadedThread {
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
     pub profile: Arc<Profile>,
+    pub mcp: Arc<ThreadServers>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -373,7 +374,7 @@ impl Threads {
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
-        let loaded_profile = Arc::clone(&profile);
+        let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
             id,
             settings,
@@ -415,7 +416,7 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;

@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, DecodeError, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo,
+    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo,
     ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
@@ -208,6 +208,8 @@ impl Connection {
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
                 protocol_version: self.app.identity.levels.version.clone(),
+                level,
+                openai_form: has_openai_form(&capabilities),
             }),
             version: params.client_info.version,
             level,
@@ -457,4 +459,10 @@ mod tests {
             assert!(!is_traceparent(bad), "{bad}");
         }
     }
+}
+
+/// Whether a client answers elicitations of the mode `openai/form`.
+fn has_openai_form(capabilities: &InitializeCapabilities) -> bool {
+    capabilities.mcp_server_openai_form_elicitation == Some(true)
+        || capabilities.extensions.as_ref().is_some_and(|extensions| extensions.contains_key("openai/form"))
 }

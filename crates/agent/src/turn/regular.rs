@@ -1,8 +1,11 @@
 //! A turn that answers input of the user, and what it adds to the conversation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use loomd_protocol::{RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, UserInput};
+use loomd_protocol::{
+    Level, RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, UserInput,
+};
 use loomd_store::rollout::Record;
 use uuid::Uuid;
 
@@ -11,6 +14,9 @@ use crate::context::{self, PromptContext};
 use crate::inbox::Input;
 use crate::input;
 use crate::replay::CallPurpose;
+
+/// How long a turn waits for MCP servers that the thread can do without.
+const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 impl TurnTask {
     /// Calls the model until it makes no more tool calls and no input is left.
@@ -59,11 +65,17 @@ impl TurnTask {
         }
     }
 
-    /// Waits until the MCP servers have started or failed, and takes the tools that there are now.
+    /// Waits for the MCP servers, as long as the thread does, and takes the tools that there are now.
     async fn update_tools(&mut self) -> Result<(), Failure> {
         let servers = Arc::clone(&self.toolbox.cx().thread.mcp);
+        // Older clients' threads wait for all servers, newer ones for those that they cannot do without.
+        let grace = match self.cx.profile.level {
+            Level::V0_118 => Duration::MAX,
+            _ => STARTUP_GRACE.saturating_sub(servers.age()),
+        };
         tokio::select! {
             () = servers.started() => {}
+            () = tokio::time::sleep(grace) => {}
             () = self.cx.cancel.cancelled() => return Err(Failure::Interrupted),
         }
         if let Some(toolbox) = self.toolbox.refreshed() {

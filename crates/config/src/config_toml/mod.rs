@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use agents::Agents;
 pub use areas::{
-    BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
+    BundledSkills, Feedback, History, HistoryPersistence, Memories, MarketplaceSettings, PluginSettings, Project, Realtime, RealtimeKind,
     RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
 pub use loomd::{CommandLimits, Loomd};
@@ -115,6 +115,7 @@ pub struct ConfigToml {
     pub mcp_oauth_callback_url: Option<String>,
     pub skills: Option<Skills>,
     pub plugins: BTreeMap<String, PluginSettings>,
+    pub marketplaces: BTreeMap<String, MarketplaceSettings>,
     pub apps: Option<AppsConfig>,
     pub tool_suggest: Option<ToolSuggest>,
     pub memories: Option<Memories>,
