@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams,
@@ -17,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::fork::ForkForm;
 use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{
@@ -61,6 +63,10 @@ pub struct Caller {
 /// A new thread. Nothing of it is stored before its first turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
+    /// The id of the thread, where it is already known.
+    pub id: Option<ThreadId>,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
     /// Never stored.
     pub ephemeral: bool,
@@ -87,6 +93,8 @@ pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
     pub ephemeral: bool,
+    /// Whether the fork stays attached to its source.
+    pub attach: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -115,7 +123,7 @@ impl Agent {
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, ephemeral } = request;
+        let StartThread { id, project_id, overrides, ephemeral } = request;
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
@@ -123,7 +131,10 @@ impl Agent {
             self.opener.resolve_new(overrides, &caller.client)
         };
         match resolved() {
-            Ok(resolved) => self.threads.start(NewThread { resolved, ephemeral }, caller.subscriber, reply),
+            Ok(resolved) => {
+                let new = NewThread { id: id.unwrap_or_else(ThreadId::new), project_id, resolved, ephemeral };
+                self.threads.start(new, caller.subscriber, reply);
+            }
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -157,7 +168,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, ephemeral, attach, overrides } = request;
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -168,7 +179,8 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { ephemeral, attach };
+        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
     }
 
     /// A reply after which the client is warned about settings of its request that have no effect.
@@ -270,6 +282,11 @@ impl Agent {
             }
         };
         if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
+    }
+
+    /// What users add to threads.
+    pub fn organiser(&self) -> &Organiser {
+        &self.opener.services.organiser
     }
 
     /// The provider of stored threads that recorded none: the configured one.

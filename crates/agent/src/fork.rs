@@ -22,23 +22,32 @@ use crate::view::{Persistence, View};
 /// The size of the chunks that are copied.
 const PIECE: usize = 1024 * 1024;
 
+/// How a fork is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForkForm {
+    /// Never stored.
+    pub ephemeral: bool,
+    /// Listed as attached to its source.
+    pub attach: bool,
+}
+
 impl Threads {
     /// Copies a stored thread into a new one. The source is not touched, and may be running.
     pub async fn fork(
         &self,
         source: Source,
-        ephemeral: bool,
+        form: ForkForm,
         resolve: Resolve,
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        match self.copy(source, ephemeral, resolve).await {
+        match self.copy(source, form, resolve).await {
             Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
 
-    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<ForkedThread, Refusal> {
+    async fn copy(&self, source: Source, form: ForkForm, resolve: Resolve) -> Result<ForkedThread, Refusal> {
         let _lane = match &source {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
@@ -56,20 +65,20 @@ impl Threads {
         if let Some(meta) = history::meta(&*reader).await.map_err(unloadable)? {
             stored.meta = meta;
         }
-        self.copy_stored(&stored, &*reader, ephemeral, resolve).await
+        self.copy_stored(&stored, &*reader, form, resolve).await
     }
 
     async fn copy_stored(
         &self,
         stored: &StoredThread,
         source: &dyn Reader,
-        ephemeral: bool,
+        form: ForkForm,
         resolve: Resolve,
     ) -> Result<ForkedThread, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let ResolvedSettings { settings, profile, .. } = resolved;
-        if ephemeral {
+        if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = turns_for(meta.id, source).await?;
@@ -79,6 +88,7 @@ impl Threads {
             return Ok((PreparedThread { meta, view, reader, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
+        meta.attached_to = form.attach.then(|| stored.id());
         meta.preview.clone_from(&stored.meta.preview);
         meta.git = git::facts(&meta.cwd).await;
         let reader = self.store.create(meta.id, Timestamp::now());
@@ -88,9 +98,24 @@ impl Threads {
         let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
+        thread.project_id = self.inherit(stored.id(), meta.id).await;
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
         Ok((PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
+    }
+}
+
+impl Threads {
+    /// Gives a fork what it inherits of what users added to its source. Returns its project.
+    async fn inherit(&self, from: ThreadId, to: ThreadId) -> Option<String> {
+        let inherited = self.services.organiser.run(move |organiser| {
+            organiser.forked(from, to)?;
+            Ok(organiser.facts(&[to])?.remove(&to).and_then(|facts| facts.project_id))
+        });
+        inherited.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, thread = %to, "a fork did not inherit its project and attachments");
+            None
+        })
     }
 }
 

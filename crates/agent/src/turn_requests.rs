@@ -5,6 +5,7 @@ use loomd_store::ThreadId;
 use tokio::sync::oneshot;
 
 use crate::event_sink::Subscriber;
+use crate::fork::ForkForm;
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
 use crate::settings::Resolve;
 use crate::thread::{Op, Opened, Reply};
@@ -94,7 +95,7 @@ impl Threads {
     ) -> Result<ThreadId, Refusal> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.fork(source, false, resolve, subscriber, reply).await;
+        self.fork(source, ForkForm::default(), resolve, subscriber, reply).await;
         let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
         opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
     }
