@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use loomd_config::ConfigSources;
+use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
-use loomd_organiser::Organiser;
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ListMcpServerStatusParams, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, ListMcpServerStatusParams, McpServerStatus, ResponseItem,
+    ReviewDelivery, ReviewStartParams, ServerNotification, Turn,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -18,8 +19,11 @@ use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
 use crate::fork::ForkForm;
+use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
-use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
+use crate::open::{
+    ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
+};
 use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::thread::{Opened, Reply};
@@ -46,6 +50,7 @@ pub struct AgentOptions {
 pub struct Agent {
     opener: Arc<Opener>,
     threads: Threads,
+    event_sink: Arc<dyn EventSink>,
 }
 
 /// The client that makes a request. It becomes a subscriber of the thread that it opens.
@@ -78,7 +83,7 @@ pub struct ResumeThread {
     pub history: Option<Vec<ResponseItem>>,
     /// Whether the answer has the turns of the thread.
     pub include_turns: bool,
-    /// Ignored when the thread is loaded.
+    /// Without effect when the thread is loaded, which the client is warned about.
     pub overrides: ThreadOverrides,
 }
 
@@ -109,7 +114,7 @@ impl Agent {
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
         let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
-        Self { opener, threads: Threads::new(store, event_sink, services) }
+        Self { opener, threads: Threads::new(store, Arc::clone(&event_sink), services), event_sink }
     }
 
     /// All threads, for requests that open none.
@@ -119,6 +124,7 @@ impl Agent {
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
         let StartThread { id, project_id, overrides, ephemeral } = request;
+        let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
             check_dynamic_tools(overrides.dynamic_tools.as_deref().unwrap_or_default())?;
@@ -143,6 +149,12 @@ impl Agent {
         if let Err(refusal) = checked {
             return reply(Err(refusal));
         }
+        let is_loaded = history.is_none()
+            && match &path {
+                Some(path) => self.threads.is_path_loaded(path),
+                None => id.as_ref().is_ok_and(|id| self.threads.is_loaded(*id)),
+            };
+        let reply = self.with_warning(&overrides, is_loaded, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
         let source = match (history, path, id) {
             (Some(items), _, _) => {
@@ -165,9 +177,30 @@ impl Agent {
             Ok(source) => source,
             Err(refusal) => return reply(Err(refusal)),
         };
+        let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
         let form = ForkForm { ephemeral, attach };
         self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
+    }
+
+    /// A reply after which the client is warned about settings of its request that have no effect.
+    fn with_warning(
+        &self,
+        overrides: &ThreadOverrides,
+        is_loaded: bool,
+        to: Subscriber,
+        reply: Reply<Opened>,
+    ) -> Reply<Opened> {
+        let requested = Requested { overrides: overrides.clone(), is_loaded };
+        let event_sink = Arc::clone(&self.event_sink);
+        Box::new(move |opened| {
+            let warning = opened.as_ref().ok().and_then(|opened| requested.warning(&opened.settings));
+            reply(opened);
+            if let Some(warning) = warning {
+                let warning = ServerNotification::ConfigWarning(warning);
+                tokio::spawn(async move { event_sink.notify(&[to], warning).await });
+            }
+        })
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.
@@ -245,6 +278,18 @@ impl Agent {
     /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
     pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
         self.opener.configured()
+    }
+
+    /// The limits of goals, for a thread that is loaded or not. Refused where goals are switched off.
+    pub fn goal_limits(&self, id: ThreadId) -> Result<GoalLimits, Refusal> {
+        let (enabled, limits) = match self.threads.profile(id) {
+            Some(profile) => (profile.config.features.enabled(Feature::Goals), GoalLimits::of(&profile.config)),
+            None => {
+                let (config, _) = self.opener.configured()?;
+                (config.features.enabled(Feature::Goals), GoalLimits::of(&config))
+            }
+        };
+        if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
     }
 
     /// What users add to threads.

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use loomd_protocol::{
-    ServerNotification, SortDirection, Thread as WireThread, ThreadItem, ThreadItemEntry, ThreadSearchOccurrence, ThreadSearchOccurrencesResponse,
-    ThreadSearchTextRange, ThreadSortKey, ThreadSourceKind, Turn, UserInput,
+    ServerNotification, SortDirection, Thread as WireThread, ThreadItem, ThreadItemEntry, ThreadSearchOccurrence,
+    ThreadSearchOccurrencesResponse, ThreadSearchTextRange, ThreadSortKey, ThreadSourceKind, Turn, UserInput,
 };
 use loomd_store::search::{Snippet, Term};
 use loomd_store::{Error, ListQuery, ThreadId};
@@ -177,8 +177,7 @@ fn of_turn(turn: &Turn, term: &Term) -> Vec<(OccurrenceCursor, ThreadSearchOccur
         for text in texts(item) {
             for hit in term.find(text) {
                 let snippet = Snippet::verbatim(text, hit);
-                let place =
-                    OccurrenceCursor { turn_id: turn.id.clone(), item_id: item.id().to_owned(), number };
+                let place = OccurrenceCursor { turn_id: turn.id.clone(), item_id: item.id().to_owned(), number };
                 let occurrence = ThreadSearchOccurrence {
                     turn_id: turn.id.clone(),
                     item_id: item.id().to_owned(),

@@ -7,7 +7,7 @@ use loomd_config::permissions::Permissions;
 use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject, Level,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
     JsonValue, ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier,
     Settings as ModeSettings, TurnStartParams,
 };
@@ -109,8 +109,8 @@ pub struct Profile {
     pub extensions: ThreadExtensions,
     /// The name of the client that opened the thread.
     pub client: String,
-    /// The release of the protocol that this client is served: it decides what models are offered of MCP servers.
-    pub level: Level,
+    /// The tools are those of the newer release, with goals and namespaces of agents and MCP servers.
+    pub newer_tools: bool,
     /// Whether this client answers elicitations of the mode `openai/form`.
     pub openai_form: bool,
     /// The identity in the headers of model calls.
@@ -118,6 +118,11 @@ pub struct Profile {
 }
 
 impl Profile {
+    /// Whether the tools are those of the newer release.
+    pub(crate) fn has_newer_tools(&self) -> bool {
+        self.newer_tools
+    }
+
     /// The catalogue entry of a model, with the overrides of the configuration.
     pub(crate) fn model(&self, name: &str) -> ModelInfo {
         let mut info = self.catalogue.find(name);

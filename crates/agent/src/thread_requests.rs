@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadAttachmentOperation, ThreadAttachmentUpdatedNotification, ThreadDeletedNotification,
-    ThreadUnarchivedNotification,
+    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadAttachmentOperation,
+    ThreadAttachmentUpdatedNotification, ThreadDeletedNotification, ThreadUnarchivedNotification,
 };
 use loomd_store::{Error, GitPatch, ThreadId};
 

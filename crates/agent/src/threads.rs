@@ -20,6 +20,7 @@ use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::SkillChanges;
+use crate::goals::{GoalCx, GoalLimits};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
@@ -171,6 +172,11 @@ impl Threads {
     /// Ids of the loaded threads, in order.
     pub fn loaded(&self) -> Vec<ThreadId> {
         self.lock().keys().copied().collect()
+    }
+
+    /// Whether a thread with this rollout is loaded.
+    pub(crate) fn is_path_loaded(&self, path: &str) -> bool {
+        self.loaded().into_iter().any(|id| self.persistence(id).is_some_and(|(_, of)| of.as_deref() == Some(path)))
     }
 
     pub fn is_loaded(&self, id: ThreadId) -> bool {
@@ -362,7 +368,10 @@ impl Threads {
             Arc::new(McpTools::new(Arc::clone(&mcp))),
             Arc::new(ClientTools::new(&profile.dynamic_tools)),
         ]);
+        let limits = GoalLimits::of(&profile.config);
+        let goals = Arc::new(GoalCx::new(id, Arc::clone(&self.store), Arc::clone(&events), limits));
         let tools = ThreadTools {
+            goals: Arc::clone(&goals),
             role,
             depth,
             terminals: Arc::default(),
@@ -394,6 +403,10 @@ impl Threads {
             instructions: None,
             running: None,
             unwritten: Vec::new(),
+            goals,
+            interrupted: None,
+            wake_at: None,
+            closing: false,
             queued: VecDeque::new(),
             realtime: None,
             realtime_link: Arc::default(),

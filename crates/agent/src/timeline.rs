@@ -1,8 +1,6 @@
 //! `thread/timeline/list`: turns and their items as one list of events, which is read from its end.
 
-use loomd_protocol::{
-    SortDirection, ThreadTimelineEntry as Entry, ThreadTimelineListResponse, Turn, TurnStatus,
-};
+use loomd_protocol::{SortDirection, ThreadTimelineEntry as Entry, ThreadTimelineListResponse, Turn, TurnStatus};
 use loomd_store::ThreadId;
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +32,19 @@ impl Threads {
             cursor.map(|text| serde_json::from_str(text).map_err(|_| bad())).transpose()?;
         let limit = page_rows(limit);
         let (mut found, mut known): (Vec<Entry>, bool) = (Vec::new(), before.is_none());
-        self.each_turn(id, before.as_ref().map(|before| before.turn_id.as_str()), SortDirection::Desc, |number, turn| {
-            known = true;
-            let entries = entries(number as u64, turn).into_iter().rev();
-            found.extend(entries.filter(|entry| before.as_ref().is_none_or(|before| position(entry) < before.before)));
-            found.len() <= limit
-        })
+        self.each_turn(
+            id,
+            before.as_ref().map(|before| before.turn_id.as_str()),
+            SortDirection::Desc,
+            |number, turn| {
+                known = true;
+                let entries = entries(number as u64, turn).into_iter().rev();
+                found.extend(
+                    entries.filter(|entry| before.as_ref().is_none_or(|before| position(entry) < before.before)),
+                );
+                found.len() <= limit
+            },
+        )
         .await?;
         if !known {
             return Err(bad());
@@ -51,11 +56,7 @@ impl Threads {
             let (turn_id, before) = (turn_id(entry)?.to_owned(), position(entry));
             serde_json::to_string(&TimelineCursor { turn_id, before }).ok()
         });
-        Ok(ThreadTimelineListResponse {
-            data: found,
-            next_cursor: oldest,
-            active_realtime_session_at_page_start: None,
-        })
+        Ok(ThreadTimelineListResponse { data: found, next_cursor: oldest, active_realtime_session_at_page_start: None })
     }
 }
 

@@ -51,6 +51,17 @@ client_requests! {
     stable ThreadShellCommand "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse;
     experimental ThreadBackgroundTerminalsClean "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse;
     stable ThreadRollback "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse;
+    stable ThreadGoalSet "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse;
+    stable ThreadGoalGet "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse;
+    stable ThreadGoalClear "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse;
+    experimental ThreadQueueAdd "thread/queue/add" (ThreadQueueAddParams) -> ThreadQueueAddResponse;
+    experimental ThreadQueueList "thread/queue/list" (ThreadQueueListParams) -> ThreadQueueListResponse;
+    experimental ThreadQueueUpdate "thread/queue/update" (ThreadQueueUpdateParams) -> ThreadQueueUpdateResponse;
+    experimental ThreadQueueDelete "thread/queue/delete" (ThreadQueueDeleteParams) -> ThreadQueueDeleteResponse;
+    experimental ThreadQueueReorder "thread/queue/reorder" (ThreadQueueReorderParams) -> ThreadQueueReorderResponse;
+    experimental ThreadQueueStart "thread/queue/start" (ThreadQueueStartParams) -> ThreadQueueStartResponse;
+    experimental ThreadSample "thread/sample" (ThreadSampleParams) -> ThreadSampleResponse;
+    experimental ThreadSampleCancel "thread/sample/cancel" (ThreadSampleCancelParams) -> ThreadSampleCancelResponse;
     stable ThreadList "thread/list" (ThreadListParams) -> ThreadListResponse {
         "thread/list.parentThreadId" if |p| present(&p.parent_thread_id), hides "parentThreadId";
         "thread/list.ancestorThreadId" if |p| present(&p.ancestor_thread_id), hides "ancestorThreadId";
@@ -109,6 +120,10 @@ client_requests! {
     stable CommandExecWrite "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
     stable CommandExecTerminate "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
     stable CommandExecResize "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
+    experimental ProcessSpawn "process/spawn" (ProcessSpawnParams) -> ProcessSpawnResponse;
+    experimental ProcessWriteStdin "process/writeStdin" (ProcessWriteStdinParams) -> ProcessWriteStdinResponse;
+    experimental ProcessResizePty "process/resizePty" (ProcessResizePtyParams) -> ProcessResizePtyResponse;
+    experimental ProcessKill "process/kill" (ProcessKillParams) -> ProcessKillResponse;
     stable ConfigRead "config/read" (ConfigReadParams) -> ConfigReadResponse;
     stable ExternalAgentConfigDetect "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse;
     stable ExternalAgentConfigImport "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse;
@@ -235,8 +250,11 @@ unbuilt! {
     stable "externalAgentConfig/import/readHistories";
 }
 
+// Below a row are the fields of its params that only clients with the `experimentalApi` capability are sent.
 server_requests! {
-    CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse;
+    CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse {
+        experimental additional_permissions "additionalPermissions";
+    };
     FileChangeApproval "item/fileChange/requestApproval" (FileChangeRequestApprovalParams) -> FileChangeRequestApprovalResponse;
     ToolUserInput "item/tool/requestUserInput" (ToolRequestUserInputParams) -> ToolRequestUserInputResponse;
     McpServerElicitation "mcpServer/elicitation/request" (McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse;
@@ -260,6 +278,9 @@ server_notifications! {
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
+    plain ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
+    plain ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
+    plain ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
     plain ThreadTokenUsageUpdated "thread/tokenUsage/updated" (ThreadTokenUsageUpdatedNotification);
     plain TurnStarted "turn/started" (TurnStartedNotification);
     plain HookStarted "hook/started" (HookStartedNotification);
@@ -275,6 +296,8 @@ server_notifications! {
     text AgentMessageDelta "item/agentMessage/delta" (AgentMessageDeltaNotification);
     text PlanDelta "item/plan/delta" (PlanDeltaNotification);
     plain CommandExecOutputDelta "command/exec/outputDelta" (CommandExecOutputDeltaNotification);
+    plain ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
+    plain ProcessExited "process/exited" (ProcessExitedNotification);
     text CommandExecutionOutputDelta "item/commandExecution/outputDelta" (CommandExecutionOutputDeltaNotification);
     plain CommandExecutionTerminalInteraction "item/commandExecution/terminalInteraction" (TerminalInteractionNotification);
     text FileChangeOutputDelta "item/fileChange/outputDelta" (FileChangeOutputDeltaNotification);
@@ -313,9 +336,9 @@ server_notifications! {
 /// The only notification that clients send. The server does not wait for it.
 pub const INITIALIZED: &str = "initialized";
 
-/// Fields that the stable schemas omit, of types other than the params of client requests.
+/// Fields that the stable schemas omit, beside those of the rows above. They are sent to all clients.
 pub const EXPERIMENTAL_FIELDS: &[(&str, &[&str])] = &[
-    ("CommandExecutionRequestApprovalParams", &["additionalPermissions", "availableDecisions"]),
+    ("CommandExecutionRequestApprovalParams", &["availableDecisions"]),
     ("Config", &["apps"]),
     ("ConfigRequirements", &["network"]),
 ];

@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo,
-    ServerNotification, Stability, UNBUILT, encode_error,
+    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level, RequestId,
+    RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -208,7 +208,7 @@ impl Connection {
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
                 protocol_version: self.app.identity.levels.version.clone(),
-                level,
+                newer: level >= Level::V0_166,
                 openai_form: has_openai_form(&capabilities),
             }),
             version: params.client_info.version,

@@ -6,9 +6,9 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git,
-    marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, projects, read_state, realtime, search,
-    sections, skills, summary, thread, thread_list, thread_search, turn, windows,
+    account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals,
+    marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue, read_state,
+    realtime, search, sections, skills, summary, thread, thread_list, thread_search, turn, windows,
 };
 
 /// A method that this server answers.
@@ -78,10 +78,23 @@ handlers! {
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
     CommandExecTerminate => command_exec::terminate;
+    ProcessSpawn => process::spawn;
+    ProcessWriteStdin => process::write_stdin;
+    ProcessResizePty => process::resize_pty;
+    ProcessKill => process::kill;
     ModelList => model::list;
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
     ThreadItemsList => thread::list_items;
+    ThreadGoalSet => goals::set;
+    ThreadGoalGet => goals::get;
+    ThreadGoalClear => goals::clear;
+    ThreadQueueAdd => queue::add;
+    ThreadQueueList => queue::list;
+    ThreadQueueUpdate => queue::update;
+    ThreadQueueDelete => queue::delete;
+    ThreadQueueReorder => queue::reorder;
+    ThreadQueueStart => queue::start;
     ThreadList => thread_list::list;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
@@ -166,6 +179,8 @@ handlers! {
 }
 
 refused! {
+    ThreadSample => RpcError::internal("thread/sample is not available yet");
+    ThreadSampleCancel => RpcError::internal("thread/sample/cancel is not available yet");
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
 }

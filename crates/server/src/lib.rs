@@ -15,6 +15,7 @@ mod connections;
 mod context;
 mod decisions;
 mod dispatch;
+mod encoded_request;
 mod events;
 mod files;
 mod handlers;

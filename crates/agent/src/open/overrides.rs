@@ -1,7 +1,7 @@
 //! The client that opens a thread, and the settings that it names.
 
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Level, Personality, SandboxSetting, ServiceTier,
+    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, SandboxSetting, ServiceTier,
     ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
@@ -14,8 +14,8 @@ pub struct ClientIdentity {
     pub originator: String,
     /// The protocol version, recorded with new threads and sent with model calls.
     pub protocol_version: String,
-    /// The release of the protocol that it is served.
-    pub level: Level,
+    /// It speaks the newer release of the protocol: its threads have the tools of that release.
+    pub newer: bool,
     /// Whether it answers elicitations of the mode `openai/form`.
     pub openai_form: bool,
 }

@@ -161,7 +161,7 @@ fn resolve(
             thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
-            level: client.level,
+            newer_tools: client.newer,
             openai_form: client.openai_form,
             identity: Identity {
                 user_agent: client.user_agent.clone(),
@@ -177,7 +177,7 @@ fn resolve(
 }
 
 /// The preset that is closest to a sandbox setting.
-fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
+pub(super) fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
     match sandbox {
         SandboxSetting::Mode(mode) => *mode,
         SandboxSetting::Policy(SandboxPolicy::ReadOnly { .. }) => SandboxMode::ReadOnly,

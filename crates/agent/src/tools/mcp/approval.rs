@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use loomd_config::Feature;
 use loomd_mcp::Tool;
 use loomd_protocol::{
-    AppToolApproval, ApprovalsReviewer, AskForApproval, JsonObject, JsonValue, Level, McpElicitationObjectType,
+    AppToolApproval, ApprovalsReviewer, AskForApproval, JsonObject, JsonValue, McpElicitationObjectType,
     McpElicitationSchema, McpServerElicitationAction, McpServerElicitationRequest, McpServerElicitationRequestParams,
     SandboxPolicy, ToolRequestUserInputOption, ToolRequestUserInputParams, ToolRequestUserInputQuestion,
 };
@@ -58,7 +58,7 @@ pub(super) async fn approve(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), St
     if free {
         return Ok(());
     }
-    let is_newer = turn.profile.level >= Level::V0_166;
+    let is_newer = turn.profile.newer_tools;
     if is_newer && turn.settings.approval_policy == AskForApproval::Never {
         return Err(NEVER.into());
     }

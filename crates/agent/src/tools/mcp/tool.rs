@@ -8,7 +8,7 @@ use loomd_config::Feature;
 use loomd_mcp::{CallError, CallResult, Progress, Tool as ServerTool, ToolCall};
 use loomd_model::ToolSpec;
 use loomd_protocol::{
-    InputModality, JsonObject, JsonValue, Level, McpToolCallProgressNotification, ServerNotification,
+    InputModality, JsonObject, JsonValue, McpToolCallProgressNotification, ServerNotification,
 };
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -112,7 +112,7 @@ impl McpTool {
     /// Whether it is offered as part of its server's namespace, and called by it. Tools of apps have namespaces of their
     /// own.
     pub fn is_grouped(&self, scope: &ToolScope<'_>) -> bool {
-        self.app.is_none() && scope.turn.profile.level >= Level::V0_166
+        self.app.is_none() && scope.turn.profile.newer_tools
     }
 
     /// Whether it is searched for, where the model can do that.
@@ -141,7 +141,7 @@ impl McpTool {
         let sees_images = turn.model.input_modalities.contains(&InputModality::Image);
         let result = result.map(|result| output::visible(result, sees_images));
         item.complete(result.as_ref().map_err(String::as_str)).await;
-        let is_newer = turn.profile.level >= Level::V0_166;
+        let is_newer = turn.profile.newer_tools;
         match result {
             Ok(result) if is_newer => {
                 Ok(Output { body: output::timed_body(&result, begun.elapsed()), notes: Vec::new() })
