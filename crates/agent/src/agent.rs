@@ -95,6 +95,8 @@ pub struct ForkThread {
     pub ephemeral: bool,
     /// Whether the fork stays attached to its source.
     pub attach: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    pub defer_goal: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -168,7 +170,11 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, attach, overrides } = request;
+        let ForkThread { thread_id, path, ephemeral, attach, defer_goal, overrides } = request;
+        if defer_goal && ephemeral {
+            let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
+            return reply(Err(Refusal::invalid(message)));
+        }
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -179,7 +185,7 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        let form = ForkForm { ephemeral, attach };
+        let form = ForkForm { ephemeral, attach, defer_goal };
         self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
     }
 

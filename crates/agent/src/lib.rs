@@ -5,6 +5,7 @@
 //! Where to start: [`Agent`] for opening threads, [`Threads`] for all other requests, `thread` for the task that owns a
 //! loaded thread, [`turns`] for how turns are rebuilt from a rollout.
 
+mod additional_context;
 mod agent;
 mod agent_tree;
 mod agents;

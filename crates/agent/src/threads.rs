@@ -69,6 +69,7 @@ pub(crate) struct LoadedThread {
     pub events: Arc<EventLog>,
     pub profile: Arc<Profile>,
     pub mcp: Arc<ThreadServers>,
+    pub goals: Arc<GoalCx>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -405,6 +406,8 @@ impl Threads {
             unwritten: Vec::new(),
             goals,
             interrupted: None,
+            last_turn: None,
+            sent_context: Default::default(),
             wake_at: None,
             closing: false,
             queued: VecDeque::new(),
@@ -429,7 +432,8 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp });
+        let goals = Arc::clone(&thread.goals);
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;

@@ -35,6 +35,7 @@ client_requests! {
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
         "thread/fork.attachToSource" if |p| p.attach_to_source, hides "attachToSource";
+        "thread/fork.deferGoalContinuation" if |p| p.defer_goal_continuation, hides "deferGoalContinuation";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/fork.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
@@ -51,6 +52,7 @@ client_requests! {
     stable ThreadShellCommand "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse;
     experimental ThreadBackgroundTerminalsClean "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse;
     stable ThreadRollback "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse;
+    stable ThreadApproveGuardianDeniedAction "thread/approveGuardianDeniedAction" (ThreadApproveGuardianDeniedActionParams) -> ThreadApproveGuardianDeniedActionResponse;
     stable ThreadGoalSet "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse;
     stable ThreadGoalGet "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse;
     stable ThreadGoalClear "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse;
@@ -92,6 +94,8 @@ client_requests! {
     stable TurnStart "turn/start" (TurnStartParams) -> TurnStartResponse {
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "turn/start.collaborationMode" if |p| p.collaboration_mode.is_some(), hides "collaborationMode";
+        "turn/start.additionalContext" if |p| p.additional_context.is_some(), hides "additionalContext";
+        "turn/start.responsesapiClientMetadata" if |p| p.responsesapi_client_metadata.is_some(), hides "responsesapiClientMetadata";
     };
     stable TurnSteer "turn/steer" (TurnSteerParams) -> TurnSteerResponse;
     stable TurnInterrupt "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse;
@@ -181,20 +185,8 @@ unbuilt! {
     experimental "userVerification/delete";
     experimental "userVerification/verify";
     experimental "userVerification/cancel";
-    experimental "thread/sample";
-    experimental "thread/sample/cancel";
     experimental "thread/prediction/request";
-    stable "thread/goal/set";
-    stable "thread/goal/get";
-    stable "thread/goal/clear";
-    experimental "thread/queue/add";
-    experimental "thread/queue/list";
-    experimental "thread/queue/update";
-    experimental "thread/queue/delete";
-    experimental "thread/queue/reorder";
-    experimental "thread/queue/start";
     experimental "thread/settings/update";
-    stable "thread/approveGuardianDeniedAction";
     experimental "thread/backgroundTerminals/list";
     experimental "thread/backgroundTerminals/terminate";
     stable "thread/revert";
@@ -242,10 +234,6 @@ unbuilt! {
     stable "account/workspaceMessages/read";
     stable "account/sendAddCreditsNudgeEmail";
     stable "feedback/save";
-    experimental "process/spawn";
-    experimental "process/writeStdin";
-    experimental "process/kill";
-    experimental "process/resizePty";
     stable "externalAgentConfig/import/recordHistory";
     stable "externalAgentConfig/import/readHistories";
 }
@@ -278,9 +266,13 @@ server_notifications! {
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
-    plain ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
-    plain ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
-    plain ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
+    newer ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
+    newer ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
+    newer Warning "warning" (WarningNotification);
+    newer GuardianWarning "guardianWarning" (GuardianWarningNotification);
+    newer TurnModerationMetadata "turn/moderationMetadata" (TurnModerationMetadataNotification);
+    newer FileChangePatchUpdated "item/fileChange/patchUpdated" (FileChangePatchUpdatedNotification);
+    newer ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
     plain ThreadTokenUsageUpdated "thread/tokenUsage/updated" (ThreadTokenUsageUpdatedNotification);
     plain TurnStarted "turn/started" (TurnStartedNotification);
     plain HookStarted "hook/started" (HookStartedNotification);
@@ -296,8 +288,8 @@ server_notifications! {
     text AgentMessageDelta "item/agentMessage/delta" (AgentMessageDeltaNotification);
     text PlanDelta "item/plan/delta" (PlanDeltaNotification);
     plain CommandExecOutputDelta "command/exec/outputDelta" (CommandExecOutputDeltaNotification);
-    plain ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
-    plain ProcessExited "process/exited" (ProcessExitedNotification);
+    newer ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
+    newer ProcessExited "process/exited" (ProcessExitedNotification);
     text CommandExecutionOutputDelta "item/commandExecution/outputDelta" (CommandExecutionOutputDeltaNotification);
     plain CommandExecutionTerminalInteraction "item/commandExecution/terminalInteraction" (TerminalInteractionNotification);
     text FileChangeOutputDelta "item/fileChange/outputDelta" (FileChangeOutputDeltaNotification);

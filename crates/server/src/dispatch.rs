@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::handlers::{
     account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals,
     marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue, read_state,
-    realtime, search, sections, skills, summary, thread, thread_list, thread_search, turn, windows,
+    realtime, sample, search, sections, skills, summary, thread, thread_list, thread_search, turn, windows,
 };
 
 /// A method that this server answers.
@@ -86,6 +86,7 @@ handlers! {
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
     ThreadItemsList => thread::list_items;
+    ThreadApproveGuardianDeniedAction => turn::approve_denied;
     ThreadGoalSet => goals::set;
     ThreadGoalGet => goals::get;
     ThreadGoalClear => goals::clear;
@@ -95,6 +96,8 @@ handlers! {
     ThreadQueueDelete => queue::delete;
     ThreadQueueReorder => queue::reorder;
     ThreadQueueStart => queue::start;
+    ThreadSample => sample::sample;
+    ThreadSampleCancel => sample::cancel;
     ThreadList => thread_list::list;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
@@ -179,8 +182,6 @@ handlers! {
 }
 
 refused! {
-    ThreadSample => RpcError::internal("thread/sample is not available yet");
-    ThreadSampleCancel => RpcError::internal("thread/sample/cancel is not available yet");
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
 }

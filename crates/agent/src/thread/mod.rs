@@ -8,6 +8,7 @@ mod realtime;
 mod recording;
 mod running;
 mod running_turn;
+mod sample;
 mod state;
 mod task;
 

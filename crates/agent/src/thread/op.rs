@@ -5,10 +5,12 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, QueuedSubmission, Thread as WireThread, ThreadGoal, ThreadUnsubscribeStatus,
+    DeprecationNoticeNotification, JsonValue, Level, QueuedSubmission, ResponseItem, Thread as WireThread, ThreadGoal, ThreadSampleParams,
+    ThreadSampleResponse, ThreadUnsubscribeStatus,
     Turn as WireTurn, TurnStartParams, UserInput,
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::event_sink::Subscriber;
 use crate::goals::GoalChange;
@@ -62,6 +64,8 @@ pub(crate) enum Op {
     },
     StartTurn {
         params: Box<TurnStartParams>,
+        /// The release of the protocol that the client speaks.
+        level: Level,
         reply: Reply<WireTurn>,
     },
     Steer {
@@ -72,6 +76,8 @@ pub(crate) enum Op {
     /// An empty `turn_id` means the running turn, whichever it is.
     Interrupt {
         turn_id: String,
+        /// Refused when no turn is running, instead of answered at once.
+        strict: bool,
         reply: Reply<()>,
     },
     SetGoal {
@@ -88,6 +94,24 @@ pub(crate) enum Op {
     StartQueued {
         message: Option<String>,
         reply: Reply<WireTurn>,
+    },
+    /// One model call of which the thread keeps nothing.
+    Sample {
+        params: Box<ThreadSampleParams>,
+        cancel: CancellationToken,
+        reply: Reply<ThreadSampleResponse>,
+    },
+    /// The user allows an action that the reviewer denied.
+    ApproveDenied {
+        event: JsonValue,
+        reply: Reply<()>,
+    },
+    /// A message of another agent.
+    AgentMessage {
+        message: Box<ResponseItem>,
+        /// Whether it begins a turn when none is running.
+        start: bool,
+        reply: Reply<()>,
     },
     /// Starts a turn in place of the running one.
     Replace {

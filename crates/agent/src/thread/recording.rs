@@ -133,7 +133,7 @@ impl Thread {
         Ok(())
     }
 
-    async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
+    pub(super) async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
         recorder.note(&Record::ResponseItem(item.clone()))?;
         if self.view.persistence() == Persistence::Stored {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::{JsonValue, ReviewTarget, ServiceTier, TurnToolOutput, UserInput};
+use loomd_protocol::{JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput, UserInput};
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -16,11 +16,33 @@ pub(crate) enum Work {
 #[derive(Default)]
 pub(crate) struct AnswerWork {
     pub input: TurnInput,
+    /// Context of the client, which the model is sent before the input.
+    pub context: Vec<ResponseItem>,
     pub output_schema: Option<JsonValue>,
     pub labels: TurnLabels,
 }
 
 impl AnswerWork {
+    /// The turn that a request starts; takes what it is for out of the params.
+    pub fn of(params: &mut TurnStartParams) -> Self {
+        let input = match params.tool_output.take() {
+            Some(output) => TurnInput::ToolOutput(output),
+            None => TurnInput::User(std::mem::take(&mut params.input)),
+        };
+        Self {
+            input,
+            context: Vec::new(),
+            output_schema: params.output_schema.take(),
+            labels: TurnLabels {
+                trigger: params.turn_trigger.take().filter(|trigger| !trigger.is_empty()),
+                parent_turn_id: params.parent_turn_id.take(),
+                root_turn_id: params.root_turn_id.take(),
+                service_tier: params.service_tier_for_turn.take(),
+                metadata: params.responsesapi_client_metadata.take().unwrap_or_default(),
+            },
+        }
+    }
+
     /// A turn that answers input of the user.
     pub fn user(input: Vec<UserInput>) -> Self {
         Self { input: TurnInput::User(input), ..Self::default() }
@@ -33,6 +55,8 @@ pub(crate) enum TurnInput {
     User(Vec<UserInput>),
     /// The prompt of a goal, which is no item.
     Goal(String),
+    /// A message of another agent, which is no item.
+    Message(ResponseItem),
     /// The output of a tool that the client ran by itself.
     ToolOutput(TurnToolOutput),
 }

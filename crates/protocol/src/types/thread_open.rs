@@ -126,6 +126,9 @@ pub struct ThreadForkParams {
     /// Whether the fork is listed as attached to its source.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub attach_to_source: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub defer_goal_continuation: bool,
 }
 
 /// Result of `thread/start`.
