@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use loomd_config::ConfigSources;
+use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_plugins::ActivePlugin;
@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{
     ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
@@ -257,6 +258,18 @@ impl Agent {
     /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
     pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
         self.opener.configured()
+    }
+
+    /// The limits of goals, for a thread that is loaded or not. Refused where goals are switched off.
+    pub fn goal_limits(&self, id: ThreadId) -> Result<GoalLimits, Refusal> {
+        let (enabled, limits) = match self.threads.profile(id) {
+            Some(profile) => (profile.config.features.enabled(Feature::Goals), GoalLimits::of(&profile.config)),
+            None => {
+                let (config, _) = self.opener.configured()?;
+                (config.features.enabled(Feature::Goals), GoalLimits::of(&config))
+            }
+        };
+        if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
     }
 
     /// The provider of stored threads that recorded none: the configured one.

@@ -285,21 +285,7 @@ fn started_by(meta: &SessionMeta) -> Option<ThreadId> {
 }
 
 fn turn_params(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
-    TurnStartParams {
-        thread_id: id.to_string(),
-        input,
-        cwd: None,
-        approval_policy: None,
-        approvals_reviewer: None,
-        sandbox_policy: None,
-        model: None,
-        service_tier: None,
-        effort: None,
-        summary: None,
-        personality: None,
-        output_schema: None,
-        collaboration_mode: None,
-    }
+    TurnStartParams { thread_id: id.to_string(), input, ..TurnStartParams::default() }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::SkillChanges;
+use crate::goals::{GoalCx, GoalLimits};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
@@ -353,7 +354,10 @@ impl Threads {
             Arc::new(McpTools::new(Arc::clone(&mcp))),
             Arc::new(ClientTools::new(&profile.dynamic_tools)),
         ]);
+        let limits = GoalLimits::of(&profile.config);
+        let goals = Arc::new(GoalCx::new(id, Arc::clone(&self.store), Arc::clone(&events), limits));
         let tools = ThreadTools {
+            goals: Arc::clone(&goals),
             role,
             depth,
             terminals: Arc::default(),
@@ -385,6 +389,10 @@ impl Threads {
             instructions: None,
             running: None,
             unwritten: Vec::new(),
+            goals,
+            interrupted: None,
+            wake_at: None,
+            closing: false,
             queued: VecDeque::new(),
             realtime: None,
             realtime_link: Arc::default(),

@@ -11,7 +11,9 @@ use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
     ItemStartedNotification, ServerNotification, ThreadItem, TurnError,
 };
-use loomd_store::rollout::{Error, Event, Record, TaskComplete, TokenUsage as StoredUsage};
+use loomd_store::rollout::{
+    CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage,
+};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +24,7 @@ use crate::grants::Grants;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::turns;
 use crate::view::{Status, View};
 
 /// How long a tool or a command may take to stop when its turn is interrupted.
@@ -215,6 +218,16 @@ impl TurnCx {
         } else {
             self.flush(Durability::Flushed).await;
         }
+        self.show_completed(item).await;
+    }
+
+    /// Records and publishes an item that is complete as soon as it starts.
+    pub async fn complete_at_once(&self, item: CompletedItem) {
+        let event =
+            ItemCompleted { thread_id: self.thread_id.clone(), turn_id: self.turn_id.clone(), item: item.clone() };
+        self.record(&[Record::EventMsg(Event::ItemCompleted(event))]).await;
+        let item = turns::completed_item(item);
+        self.started(item.clone()).await;
         self.show_completed(item).await;
     }
 

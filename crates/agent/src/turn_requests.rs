@@ -157,7 +157,7 @@ fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
     Ok(id)
 }
 
-fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
+pub(crate) fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
     let chars = |part: &UserInput| match part {
         UserInput::Text { text, .. } => text.chars().count(),
         _ => 0,

@@ -81,6 +81,7 @@ impl FrontEnd {
             user_agent: "test/1".into(),
             originator: "test".into(),
             protocol_version: "0".into(),
+            newer: false,
         };
         Caller { client: Arc::new(client), subscriber: Subscriber(1) }
     }

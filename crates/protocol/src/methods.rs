@@ -47,6 +47,17 @@ client_requests! {
     stable ThreadShellCommand "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse;
     experimental ThreadBackgroundTerminalsClean "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse;
     stable ThreadRollback "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse;
+    stable ThreadGoalSet "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse;
+    stable ThreadGoalGet "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse;
+    stable ThreadGoalClear "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse;
+    experimental ThreadQueueAdd "thread/queue/add" (ThreadQueueAddParams) -> ThreadQueueAddResponse;
+    experimental ThreadQueueList "thread/queue/list" (ThreadQueueListParams) -> ThreadQueueListResponse;
+    experimental ThreadQueueUpdate "thread/queue/update" (ThreadQueueUpdateParams) -> ThreadQueueUpdateResponse;
+    experimental ThreadQueueDelete "thread/queue/delete" (ThreadQueueDeleteParams) -> ThreadQueueDeleteResponse;
+    experimental ThreadQueueReorder "thread/queue/reorder" (ThreadQueueReorderParams) -> ThreadQueueReorderResponse;
+    experimental ThreadQueueStart "thread/queue/start" (ThreadQueueStartParams) -> ThreadQueueStartResponse;
+    experimental ThreadSample "thread/sample" (ThreadSampleParams) -> ThreadSampleResponse;
+    experimental ThreadSampleCancel "thread/sample/cancel" (ThreadSampleCancelParams) -> ThreadSampleCancelResponse;
     stable ThreadList "thread/list" (ThreadListParams) -> ThreadListResponse;
     stable ThreadLoadedList "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse;
     stable ThreadRead "thread/read" (ThreadReadParams) -> ThreadReadResponse;
@@ -100,6 +111,10 @@ client_requests! {
     stable CommandExecWrite "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
     stable CommandExecTerminate "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
     stable CommandExecResize "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
+    experimental ProcessSpawn "process/spawn" (ProcessSpawnParams) -> ProcessSpawnResponse;
+    experimental ProcessWriteStdin "process/writeStdin" (ProcessWriteStdinParams) -> ProcessWriteStdinResponse;
+    experimental ProcessResizePty "process/resizePty" (ProcessResizePtyParams) -> ProcessResizePtyResponse;
+    experimental ProcessKill "process/kill" (ProcessKillParams) -> ProcessKillResponse;
     stable ConfigRead "config/read" (ConfigReadParams) -> ConfigReadResponse;
     stable ExternalAgentConfigDetect "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse;
     stable ExternalAgentConfigImport "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse;
@@ -254,6 +269,9 @@ server_notifications! {
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
+    plain ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
+    plain ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
+    plain ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
     plain ThreadTokenUsageUpdated "thread/tokenUsage/updated" (ThreadTokenUsageUpdatedNotification);
     plain TurnStarted "turn/started" (TurnStartedNotification);
     plain HookStarted "hook/started" (HookStartedNotification);
@@ -269,6 +287,8 @@ server_notifications! {
     text AgentMessageDelta "item/agentMessage/delta" (AgentMessageDeltaNotification);
     text PlanDelta "item/plan/delta" (PlanDeltaNotification);
     plain CommandExecOutputDelta "command/exec/outputDelta" (CommandExecOutputDeltaNotification);
+    plain ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
+    plain ProcessExited "process/exited" (ProcessExitedNotification);
     text CommandExecutionOutputDelta "item/commandExecution/outputDelta" (CommandExecutionOutputDeltaNotification);
     plain CommandExecutionTerminalInteraction "item/commandExecution/terminalInteraction" (TerminalInteractionNotification);
     text FileChangeOutputDelta "item/fileChange/outputDelta" (FileChangeOutputDeltaNotification);

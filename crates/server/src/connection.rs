@@ -14,7 +14,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, DecodeError, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo,
+    ClientRequest, DecodeError, Incoming, InitializeParams, InitializeResponse, Level, RequestId, RpcError, ServerInfo,
     ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
@@ -208,6 +208,7 @@ impl Connection {
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
                 protocol_version: self.app.identity.levels.version.clone(),
+                newer: level >= Level::V0_166,
             }),
             version: params.client_info.version,
             level,

@@ -14,6 +14,11 @@ pub(crate) struct Context {
     pub connection: ConnectionId,
     pub client: Arc<Client>,
     pub outbound: Arc<OutboundQueue>,
+    /// The programs of `command/exec`.
     pub processes: Arc<Processes>,
+    /// The programs of `process/spawn`.
+    pub spawned: Arc<Processes>,
+    /// Whether the client may run programs outside of sandboxes.
+    pub may_run_processes: bool,
     pub answer: AnswerSlot,
 }

@@ -6,8 +6,8 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model,
-    plugin, realtime, search, skills, summary, thread, turn, windows,
+    account, apps, command_exec, config, external_agent, features, feedback, fs, git, goals, mcp, mcp_login, mock,
+    model, plugin, process, queue, realtime, search, skills, summary, thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -76,10 +76,23 @@ handlers! {
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
     CommandExecTerminate => command_exec::terminate;
+    ProcessSpawn => process::spawn;
+    ProcessWriteStdin => process::write_stdin;
+    ProcessResizePty => process::resize_pty;
+    ProcessKill => process::kill;
     ModelList => model::list;
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
     ThreadItemsList => thread::list_items;
+    ThreadGoalSet => goals::set;
+    ThreadGoalGet => goals::get;
+    ThreadGoalClear => goals::clear;
+    ThreadQueueAdd => queue::add;
+    ThreadQueueList => queue::list;
+    ThreadQueueUpdate => queue::update;
+    ThreadQueueDelete => queue::delete;
+    ThreadQueueReorder => queue::reorder;
+    ThreadQueueStart => queue::start;
     ThreadList => thread::list;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
@@ -130,6 +143,8 @@ handlers! {
 }
 
 refused! {
+    ThreadSample => RpcError::internal("thread/sample is not available yet");
+    ThreadSampleCancel => RpcError::internal("thread/sample/cancel is not available yet");
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
 }

@@ -160,6 +160,7 @@ fn resolve(
             thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
+            newer_tools: client.newer,
             identity: Identity {
                 user_agent: client.user_agent.clone(),
                 originator: client.originator.clone(),

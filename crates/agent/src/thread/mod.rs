@@ -1,6 +1,7 @@
 //! A loaded thread: one task, the only owner of its state. Requests reach it as [`Op`]s. The task replies before it
 //! publishes events, so that no client sees an event before the response to its cause.
 
+mod idle;
 mod memory;
 mod op;
 mod realtime;
@@ -10,6 +11,7 @@ mod running_turn;
 mod state;
 mod task;
 
+pub(crate) use idle::{not_added, queue_changed};
 pub(crate) use memory::Memory;
 pub(crate) use op::{Elicit, LoadReason, Op, RealtimeRequest, ReloadMcpServers};
 pub use op::{Opened, Reply};

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, Thread as WireThread, ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams,
-    UserInput,
+    DeprecationNoticeNotification, QueuedSubmission, Thread as WireThread, ThreadGoal, ThreadUnsubscribeStatus,
+    Turn as WireTurn, TurnStartParams, UserInput,
 };
 use tokio::sync::oneshot;
 
 use crate::event_sink::Subscriber;
+use crate::goals::GoalChange;
 use crate::host::ItemEnded;
 use crate::refusal::Refusal;
 use crate::settings::{Profile, Settings};
@@ -72,6 +73,21 @@ pub(crate) enum Op {
     Interrupt {
         turn_id: String,
         reply: Reply<()>,
+    },
+    SetGoal {
+        change: GoalChange,
+        reply: Reply<ThreadGoal>,
+    },
+    ClearGoal(Reply<bool>),
+    Enqueue {
+        client_id: String,
+        input: Vec<UserInput>,
+        reply: Reply<QueuedSubmission>,
+    },
+    /// Starts the turn of a queued message: of the first one unless `message` names another.
+    StartQueued {
+        message: Option<String>,
+        reply: Reply<WireTurn>,
     },
     /// Starts a turn in place of the running one.
     Replace {

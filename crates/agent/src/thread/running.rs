@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, NonSteerableTurnKind, ServerNotification, ThreadItem,
+    CodexErrorInfo, ErrorNotification, JsonValue, ModeKind, NonSteerableTurnKind, ServerNotification, ThreadItem,
     Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::AgentStatus;
 use tokio::task::JoinError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -23,13 +25,17 @@ use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
 use super::state::Thread;
 use crate::context;
 use crate::given_up::given_up;
+use crate::goals::TurnResult;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input};
 use crate::message::message;
 use crate::prompts;
+use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work, shell_command, usage};
+use crate::turn::{
+    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command, usage,
+};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -52,7 +58,8 @@ impl Thread {
         if self.running.is_some() {
             return self.steer_or_queue(input, output_schema, reply);
         }
-        let (turn_id, work) = (new_turn_id(), Work::Answer { input, output_schema });
+        let answer = AnswerWork { output_schema, ..AnswerWork::user(input) };
+        let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
         match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
             Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
             Err((refusal, reply)) => {
@@ -67,7 +74,7 @@ impl Thread {
         if self.running.is_some() {
             return self.steer_or_queue(input, None, reply);
         }
-        let work = Work::Answer { input, output_schema: None };
+        let work = Work::Answer(Box::new(AnswerWork::user(input)));
         if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
             refuse(reply, refusal);
         }
@@ -91,7 +98,8 @@ impl Thread {
         }
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
-        self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
+        let work = Work::Answer(Box::new(AnswerWork { output_schema, ..AnswerWork::user(input) }));
+        self.queued.push_back(QueuedTurn { turn_id, work, replaces: false });
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
@@ -202,14 +210,33 @@ impl Thread {
         work: Work,
         reply: Option<Reply<WireTurn>>,
     ) -> Result<(), (Refusal, Option<Reply<WireTurn>>)> {
-        self.record_notifications().await;
-        let (recorder, memory) = match self.prepare().await {
+        let prepared = match self.prepare_turn().await {
             Ok(prepared) => prepared,
             Err(refusal) => return Err((refusal, reply)),
         };
         if let Some(reply) = reply {
             reply(Ok(shown_turn(turn_id.clone(), &work)));
         }
+        self.launch(prepared, turn_id, work).await;
+        Ok(())
+    }
+
+    /// Takes the thread's lease for a turn that is about to start.
+    pub(super) async fn prepare_turn(&mut self) -> Result<(Recorder, Memory), Refusal> {
+        self.record_notifications().await;
+        self.prepare().await
+    }
+
+    /// Gives up the lease of a turn that does not start after all.
+    pub(super) fn put_back(&mut self, (recorder, memory): (Recorder, Memory)) {
+        drop(recorder);
+        self.memory = Some(Box::new(memory));
+    }
+
+    /// Starts a turn under the lease that was taken for it.
+    pub(super) async fn launch(&mut self, (recorder, memory): (Recorder, Memory), turn_id: String, work: Work) {
+        self.goals.begin_turn(self.settings.mode == ModeKind::Plan).await;
+        let goal_turn = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::Goal(_)));
         let Memory { conversation, session, rate_limits } = memory;
         let (cancel, inbox, replaced) = (CancellationToken::new(), Arc::new(Inbox::default()), Arc::default());
         let cx = Arc::new(TurnCx::new(
@@ -242,6 +269,7 @@ impl Thread {
             meta: (self.view.persistence() == Persistence::Pending).then(|| self.meta.clone()),
             subagents: self.subagents(),
             rate_limits,
+            goals: Arc::clone(&self.goals),
             replaced: Arc::clone(&replaced),
             progress: Progress::default(),
         };
@@ -263,18 +291,19 @@ impl Thread {
             cancel,
             replaced,
             task,
+            goal_turn,
+            queued_message: false,
             interrupts: Vec::new(),
             _working: working,
         });
         self.tools.agent_tree.set(self.id, AgentStatus::Running);
-        Ok(())
     }
 
     fn scope(&mut self, cx: &TurnCx) -> ModelScope {
         ModelScope {
             session_id: self.id.to_string(),
             subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
-            instructions: self.instructions(cx),
+            instructions: self.instructions(&cx.model),
             shows_messages: true,
             records: true,
         }
@@ -282,16 +311,16 @@ impl Thread {
 
     /// The instructions of the last turn as long as the model is the same. A changed personality is sent in the
     /// conversation.
-    fn instructions(&mut self, cx: &TurnCx) -> Arc<str> {
-        if let Some((model, instructions)) = &self.instructions
-            && *model == self.settings.model
+    pub(super) fn instructions(&mut self, model: &ModelInfo) -> Arc<str> {
+        if let Some((last, instructions)) = &self.instructions
+            && *last == self.settings.model
         {
             return Arc::clone(instructions);
         }
         let configured = self.profile.config.config.personality;
         let initial = configured.or(context::personality(&self.settings, &self.profile));
-        let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
-        let instructions: Arc<str> = context::instructions(&self.profile, &cx.model, personality).into();
+        let personality = initial.filter(|_| model.supports_personality || !model.known);
+        let instructions: Arc<str> = context::instructions(&self.profile, model, personality).into();
         self.instructions = Some((self.settings.model.clone(), Arc::clone(&instructions)));
         instructions
     }
@@ -325,6 +354,15 @@ impl Thread {
         self.record_notifications().await;
         self.notify_parent(&outcome);
         self.realtime_link.turn_ended(&running.turn_id, outcome.error_text());
+        if running.queued_message {
+            self.settle_queued_message(&running.turn_id).await;
+        }
+        let result = self.turn_result(&running, &outcome);
+        self.interrupted = Some(result == TurnResult::Interrupted);
+        self.goals.end_turn(&running.turn_id, result, running.goal_turn).await;
+        if running.goal_turn && !self.goals.limits().pause.is_zero() {
+            self.wake_at = Instant::now().checked_add(self.goals.limits().pause);
+        }
         for reply in running.interrupts {
             reply(Ok(()));
         }
@@ -356,6 +394,22 @@ impl Thread {
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
+        if !matches!(result, TurnResult::Interrupted | TurnResult::Stopped) {
+            self.begin_idle_work().await;
+        }
+    }
+
+    /// What the end of a turn means for goals and for the queue.
+    fn turn_result(&self, running: &RunningTurn, outcome: &Outcome) -> TurnResult {
+        match outcome {
+            Outcome::Completed { .. } => TurnResult::Completed,
+            Outcome::Failed(error) if error.codex_error_info == Some(CodexErrorInfo::UsageLimitExceeded) => {
+                TurnResult::UsageLimited
+            }
+            Outcome::Failed(_) => TurnResult::Failed,
+            Outcome::Interrupted if self.closing || running.replaced.load(Ordering::Relaxed) => TurnResult::Stopped,
+            Outcome::Interrupted => TurnResult::Interrupted,
+        }
     }
 
     /// Notifies the parent agent, before the end of the turn is published.
@@ -429,7 +483,7 @@ pub(crate) fn new_turn_id() -> String {
     Uuid::now_v7().to_string()
 }
 
-fn in_progress(id: String) -> WireTurn {
+pub(super) fn in_progress(id: String) -> WireTurn {
     WireTurn { id, items: Vec::new(), status: TurnStatus::InProgress, error: None, items_view: None }
 }
 

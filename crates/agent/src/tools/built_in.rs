@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 use super::agents::{CloseAgent, ResumeAgent, SendInput, SpawnAgent, WaitAgent};
 use super::apply_patch::ApplyPatch;
 use super::exec_command::ExecCommand;
+use super::goals::{CreateGoal, GetGoal, UpdateGoal};
 use super::hosted::{ImageGeneration, WebSearch};
 use super::request_permissions::RequestPermissions;
 use super::request_user_input::RequestUserInput;
@@ -32,6 +33,9 @@ static TOOLS: LazyLock<ToolList> = LazyLock::new(|| {
         Arc::new(Alias("container.exec")),
         Arc::new(Alias("local_shell")),
         Arc::new(UpdatePlan),
+        Arc::new(GetGoal),
+        Arc::new(CreateGoal),
+        Arc::new(UpdateGoal),
         Arc::new(RequestUserInput),
         Arc::new(RequestPermissions),
         Arc::new(ApplyPatch),

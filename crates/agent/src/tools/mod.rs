@@ -11,6 +11,7 @@ mod command;
 mod cx;
 mod deltas;
 mod exec_command;
+mod goals;
 mod hosted;
 mod mcp;
 mod net_diff;

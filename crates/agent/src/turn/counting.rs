@@ -17,6 +17,7 @@ impl TurnTask {
     /// Adds the usage of one model call to the thread's total and publishes it.
     pub(super) async fn count(&mut self, usage: Option<TokenUsage>) {
         if let Some(last) = usage {
+            self.goals.count(&last);
             let last = stored(&last);
             let mut info = self.conversation.usage.unwrap_or_default();
             info.total_token_usage = sum(info.total_token_usage, last);

@@ -19,6 +19,8 @@ pub(crate) mod shell_command;
 mod skill_needs;
 mod task;
 pub(crate) mod usage;
+mod work;
 mod workspaces;
 
-pub(crate) use task::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work};
+pub(crate) use task::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask};
+pub(crate) use work::{AnswerWork, TurnInput, TurnLabels, Work};

@@ -2,22 +2,27 @@
 
 use std::sync::Arc;
 
-use loomd_protocol::{RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, UserInput};
-use loomd_store::rollout::Record;
+use loomd_protocol::{
+    RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, TurnToolOutput, UserInput,
+};
+use loomd_store::rollout::{CompletedItem, Record};
 use uuid::Uuid;
 
 use super::task::{Failure, TurnTask};
+use super::work::TurnInput;
 use crate::context::{self, PromptContext};
+use crate::goals::TurnNote;
 use crate::inbox::Input;
 use crate::input;
+use crate::message::message;
 use crate::replay::CallPurpose;
 
 impl TurnTask {
     /// Calls the model until it makes no more tool calls and no input is left.
-    pub(super) async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
+    pub(super) async fn answer(&mut self, input: TurnInput) -> Result<(), Failure> {
         if let Err(failure) = self.compact_if_full().await {
             // The input is recorded although the turn fails.
-            self.submit(input).await?;
+            self.begin_with(input).await?;
             return Err(failure);
         }
         self.record_context().await;
@@ -25,7 +30,7 @@ impl TurnTask {
             return Ok(());
         }
         // Whether the model has to be called. Not when hooks refused the input.
-        let mut open = self.submit(input).await?;
+        let mut open = self.begin_with(input).await?;
         self.replay_gap().await?;
         loop {
             for inputs in self.inbox.take() {
@@ -43,8 +48,16 @@ impl TurnTask {
                 return Err(Failure::Other(error));
             }
             self.update_tools().await?;
+            if self.scope.records
+                && let Some(TurnNote(note)) = self.goals.take_note()
+            {
+                self.append(&message("user", note)).await;
+            }
             self.replay_model_call(CallPurpose::Answer);
             open = self.step().await?;
+            if open && self.scope.records {
+                self.goals.tools_called(&self.cx.turn_id).await;
+            }
             self.replay_gap().await?;
             if !open {
                 self.settled().await?;
@@ -55,6 +68,23 @@ impl TurnTask {
             }
             if self.is_full() {
                 self.compact_midway().await?;
+            }
+        }
+    }
+
+    /// Adds what the turn begins with to the conversation. False when hooks refused it.
+    async fn begin_with(&mut self, input: TurnInput) -> Result<bool, Failure> {
+        match input {
+            // Without input the model goes on from the conversation as it is.
+            TurnInput::User(input) if input.is_empty() => Ok(true),
+            TurnInput::User(input) => self.submit(input).await,
+            TurnInput::Goal(prompt) => {
+                self.append(&message("user", prompt)).await;
+                Ok(true)
+            }
+            TurnInput::ToolOutput(output) => {
+                self.take_tool_output(output).await;
+                Ok(true)
             }
         }
     }
@@ -111,6 +141,24 @@ impl TurnTask {
         let item = ThreadItem::UserMessage { id, content: input };
         self.cx.started(item.clone()).await;
         self.cx.show_completed(item).await;
+    }
+
+    /// Records the output of a tool that the client ran by itself, and publishes it as an item.
+    async fn take_tool_output(&mut self, output: TurnToolOutput) {
+        let TurnToolOutput { name, namespace, output, .. } = output;
+        let id = Uuid::now_v7().to_string();
+        let item = ResponseItem::FunctionCallOutput {
+            call_id: String::new(),
+            name: Some(name.clone()),
+            namespace: namespace.clone(),
+            output: output.clone(),
+        };
+        self.append(&item).await;
+        let stored = CompletedItem::FunctionCallOutput { id, name, namespace, output };
+        self.cx.complete_at_once(stored).await;
+        if !self.cx.is_broken() {
+            self.view.mark_stored();
+        }
     }
 
     /// Adds the context to the conversation: all of it, or what changed since the baseline.

@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering;
 use loomd_store::Durability;
 use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
 
-use super::task::{Failure, Outcome, TurnEnd, TurnTask, Work};
+use super::task::{Failure, Outcome, TurnEnd, TurnTask};
+use super::work::{AnswerWork, Work};
 use super::{usage, workspaces};
 use crate::context::name_of;
 use crate::message::message;
@@ -17,10 +18,11 @@ impl TurnTask {
     /// Runs the turn and records how it ended.
     pub async fn run(mut self, work: Work) -> TurnEnd {
         self.begin().await;
-        let answers = matches!(work, Work::Answer { .. });
+        let answers = matches!(work, Work::Answer(_));
         let done = match work {
-            Work::Answer { input, output_schema } => {
-                self.progress.output_schema = output_schema;
+            Work::Answer(answer) => {
+                let AnswerWork { input, output_schema, labels } = *answer;
+                (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
                 self.answer(input).await
             }
             Work::Compact => self.compact().await,

@@ -8,9 +8,9 @@ use loomd_protocol::{
     UserInput, WebSearchAction,
 };
 use loomd_store::rollout::{
-    AgentMessage, DynamicToolCallRequest, DynamicToolCallResponse, EndStatus, EnteredReviewMode, ExecCommandEnd,
-    ExitedReviewMode, FileChange, ImageGenerationEnd, McpToolCallEnd, PatchApplyEnd, UserMessage, ViewImageToolCall,
-    WebSearchEnd,
+    AgentMessage, CompletedItem, DynamicToolCallRequest, DynamicToolCallResponse, EndStatus, EnteredReviewMode,
+    ExecCommandEnd, ExitedReviewMode, FileChange, ImageGenerationEnd, McpToolCallEnd, PatchApplyEnd, UserMessage,
+    ViewImageToolCall, WebSearchEnd,
 };
 
 pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
@@ -31,6 +31,19 @@ pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
     content.extend(message.images.into_iter().flatten().map(|url| UserInput::Image { url }));
     content.extend(message.local_images.into_iter().map(|path| UserInput::LocalImage { path }));
     ThreadItem::UserMessage { id, content }
+}
+
+/// An item that has no event of its own.
+pub(crate) fn completed(item: CompletedItem) -> ThreadItem {
+    match item {
+        CompletedItem::Plan { id, text } => ThreadItem::Plan { id, text },
+        CompletedItem::FunctionCallOutput { id, name, namespace, output } => {
+            ThreadItem::FunctionCallOutput { id, name, namespace, output }
+        }
+        CompletedItem::SubAgentActivity { id, kind, agent_thread_id, agent_path, model, reasoning_effort } => {
+            ThreadItem::SubAgentActivity { id, kind, agent_thread_id, agent_path, model, reasoning_effort }
+        }
+    }
 }
 
 pub(super) fn agent_message(id: String, message: AgentMessage) -> ThreadItem {

@@ -98,6 +98,7 @@ impl World {
                 raw_events: false,
                 config_folders: vec![self.home.path()],
                 extensions: Default::default(),
+                newer_tools: false,
                 client: "test".into(),
                 identity: Identity::default(),
                 config,

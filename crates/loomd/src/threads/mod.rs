@@ -18,6 +18,8 @@ use loomd_client::protocol::{
 
 pub use args::Threads;
 use args::{Format, ThreadsCommand};
+pub use list::{about, age, now};
+pub use markdown::markdown;
 
 use crate::cli::{TopOverrides, UsageError};
 use crate::find::{find, find_only, list, newest};
@@ -176,7 +178,7 @@ fn export(thread: &Thread, format: Format, output: Option<&Path>) -> Result<()> 
         None => Box::new(stdout().lock()),
     };
     match format {
-        Format::Markdown => out.write_all(markdown::markdown(thread).as_bytes())?,
+        Format::Markdown => out.write_all(markdown(thread).as_bytes())?,
         Format::Json => {
             serde_json::to_writer_pretty(&mut out, thread)?;
             out.write_all(b"\n")?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonValue, MessagePhase, ReasoningEffort, UserInput};
+use crate::{FunctionCallOutputBody, JsonValue, MessagePhase, ReasoningEffort, UserInput};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollabAgentState {
@@ -162,6 +162,22 @@ pub enum ThreadItem {
         id: String,
         content: Vec<UserInput>,
     },
+    /// The output of a tool that the client ran by itself.
+    FunctionCallOutput {
+        id: String,
+        name: String,
+        namespace: Option<String>,
+        output: FunctionCallOutputBody,
+    },
+    /// What happened to an agent that is addressed by a path.
+    SubAgentActivity {
+        id: String,
+        kind: SubAgentActivityKind,
+        agent_thread_id: String,
+        agent_path: String,
+        model: Option<String>,
+        reasoning_effort: Option<ReasoningEffort>,
+    },
     HookPrompt {
         id: String,
         fragments: Vec<HookPromptFragment>,
@@ -266,6 +282,8 @@ impl ThreadItem {
     pub fn id(&self) -> &str {
         match self {
             Self::UserMessage { id, .. }
+            | Self::FunctionCallOutput { id, .. }
+            | Self::SubAgentActivity { id, .. }
             | Self::HookPrompt { id, .. }
             | Self::AgentMessage { id, .. }
             | Self::Plan { id, .. }
@@ -283,6 +301,16 @@ impl ThreadItem {
             | Self::ContextCompaction { id } => id,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SubAgentActivityKind {
+    Started,
+    /// It was sent a message or a task.
+    Interacted,
+    Interrupted,
+    Completed,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

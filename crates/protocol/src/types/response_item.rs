@@ -139,7 +139,13 @@ pub enum ResponseItem {
         id: Option<String>,
     },
     FunctionCallOutput {
+        /// Empty for an output without a call: one that the client sends by itself, with the tool's name.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         call_id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
         output: FunctionCallOutputBody,
     },
     CustomToolCall {

@@ -34,6 +34,13 @@ pub enum ErrorInfo {
     ResponseStreamDisconnected { http_status_code: Option<u16> },
     ResponseTooManyFailedAttempts { http_status_code: Option<u16> },
     ActiveTurnNotSteerable { turn_kind: wire::NonSteerableTurnKind },
+    RateLimitExceeded,
+    SessionBudgetExceeded,
+    ModelNotFound,
+    CyberPolicy,
+    MisalignmentPolicyViolation,
+    PolicyCapacityUnavailable,
+    FlexUnavailable,
     Other,
 }
 
@@ -62,6 +69,13 @@ macro_rules! same_error_info {
                         Self::ResponseTooManyFailedAttempts { http_status_code }
                     }
                     Info::ActiveTurnNotSteerable { turn_kind } => Self::ActiveTurnNotSteerable { turn_kind },
+                    Info::RateLimitExceeded => Self::RateLimitExceeded,
+                    Info::SessionBudgetExceeded => Self::SessionBudgetExceeded,
+                    Info::ModelNotFound => Self::ModelNotFound,
+                    Info::CyberPolicy => Self::CyberPolicy,
+                    Info::MisalignmentPolicyViolation => Self::MisalignmentPolicyViolation,
+                    Info::PolicyCapacityUnavailable => Self::PolicyCapacityUnavailable,
+                    Info::FlexUnavailable => Self::FlexUnavailable,
                     Info::Other => Self::Other,
                     $(Info::$unknown(_) => Self::Other,)?
                 }

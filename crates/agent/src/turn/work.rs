@@ -1,0 +1,56 @@
+//! What a turn is for.
+
+use std::collections::BTreeMap;
+
+use loomd_protocol::{JsonValue, ReviewTarget, ServiceTier, TurnToolOutput, UserInput};
+
+/// What a turn is for.
+pub(crate) enum Work {
+    Answer(Box<AnswerWork>),
+    Compact,
+    Review { target: ReviewTarget, hint: String, prompt: String },
+    ShellCommand { command: String },
+}
+
+/// A turn in which the model answers something.
+#[derive(Default)]
+pub(crate) struct AnswerWork {
+    pub input: TurnInput,
+    pub output_schema: Option<JsonValue>,
+    pub labels: TurnLabels,
+}
+
+impl AnswerWork {
+    /// A turn that answers input of the user.
+    pub fn user(input: Vec<UserInput>) -> Self {
+        Self { input: TurnInput::User(input), ..Self::default() }
+    }
+}
+
+/// What the model answers.
+pub(crate) enum TurnInput {
+    /// Input of the user; without any, the conversation as it is.
+    User(Vec<UserInput>),
+    /// The prompt of a goal, which is no item.
+    Goal(String),
+    /// The output of a tool that the client ran by itself.
+    ToolOutput(TurnToolOutput),
+}
+
+impl Default for TurnInput {
+    fn default() -> Self {
+        Self::User(Vec::new())
+    }
+}
+
+/// What the provider is told about one turn, and the tier that its calls have. Nothing of it is kept for later turns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct TurnLabels {
+    pub trigger: Option<String>,
+    pub parent_turn_id: Option<String>,
+    /// The turn itself when there is none.
+    pub root_turn_id: Option<String>,
+    pub service_tier: Option<ServiceTier>,
+    /// Further pairs for the provider.
+    pub metadata: BTreeMap<String, String>,
+}
