@@ -6,10 +6,11 @@ use std::sync::Arc;
 use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams,
-    ServerNotification, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, ListMcpServerStatusParams, McpServerStatus, ResponseItem,
+    ReviewDelivery, ReviewStartParams, ServerNotification, Turn,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -17,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::fork::ForkForm;
 use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{
@@ -61,6 +63,10 @@ pub struct Caller {
 /// A new thread. Nothing of it is stored before its first turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
+    /// The id of the thread, where it is already known.
+    pub id: Option<ThreadId>,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
     /// Never stored.
     pub ephemeral: bool,
@@ -87,6 +93,8 @@ pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
     pub ephemeral: bool,
+    /// Whether the fork stays attached to its source.
+    pub attach: bool,
     /// The fork takes the goal along, which continues after the fork's first turn.
     pub defer_goal: bool,
     pub overrides: ThreadOverrides,
@@ -117,7 +125,7 @@ impl Agent {
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, ephemeral } = request;
+        let StartThread { id, project_id, overrides, ephemeral } = request;
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
@@ -125,7 +133,10 @@ impl Agent {
             self.opener.resolve_new(overrides, &caller.client)
         };
         match resolved() {
-            Ok(resolved) => self.threads.start(NewThread { resolved, ephemeral }, caller.subscriber, reply),
+            Ok(resolved) => {
+                let new = NewThread { id: id.unwrap_or_else(ThreadId::new), project_id, resolved, ephemeral };
+                self.threads.start(new, caller.subscriber, reply);
+            }
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -159,7 +170,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, defer_goal, overrides } = request;
+        let ForkThread { thread_id, path, ephemeral, attach, defer_goal, overrides } = request;
         if defer_goal && ephemeral {
             let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
             return reply(Err(Refusal::invalid(message)));
@@ -174,7 +185,8 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, defer_goal, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { ephemeral, attach, defer_goal };
+        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
     }
 
     /// A reply after which the client is warned about settings of its request that have no effect.
@@ -240,18 +252,26 @@ impl Agent {
         self.opener.configured_mcp_servers()
     }
 
-    /// A page of the status of the configured MCP servers, and the cursor of the next.
+    /// A page of the status of MCP servers, and the cursor of the next: of a thread's, or of the configured ones.
     pub async fn mcp_server_status(
         &self,
-        cursor: Option<&str>,
-        limit: Option<u32>,
+        params: &ListMcpServerStatusParams,
         detail: StatusDetail,
     ) -> Result<(Vec<McpServerStatus>, Option<String>), Refusal> {
-        let mut set = self.opener.configured_mcp_servers()?;
-        let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
-        let (range, next) =
-            mcp::page(names.len(), cursor, limit).map_err(|error| Refusal::invalid(error.to_string()))?;
-        set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+        let select = |mut set: loomd_mcp::ServerSet| {
+            if let Some(only) = &params.server_name {
+                set.retain(|name, _| name == only);
+            }
+            let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
+            let (range, next) = mcp::page(names.len(), params.cursor.as_deref(), params.limit)
+                .map_err(|error| Refusal::invalid(error.to_string()))?;
+            set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+            Ok((set, next))
+        };
+        if let Some(thread_id) = &params.thread_id {
+            return self.threads.mcp_statuses(thread_id, select, detail).await;
+        }
+        let (set, next) = select(self.opener.configured_mcp_servers()?)?;
         let Some(services) = &self.opener.services.mcp else { return Ok((Vec::new(), next)) };
         Ok((mcp::statuses(services, &set, detail).await, next))
     }
@@ -276,6 +296,11 @@ impl Agent {
             }
         };
         if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
+    }
+
+    /// What users add to threads.
+    pub fn organiser(&self) -> &Organiser {
+        &self.opener.services.organiser
     }
 
     /// The provider of stored threads that recorded none: the configured one.

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::additional_context;
 use crate::event_sink::Subscriber;
+use crate::fork::ForkForm;
 use crate::goal_requests::{direct_input, has_path};
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
 use crate::settings::Resolve;
@@ -137,7 +138,7 @@ impl Threads {
     ) -> Result<ThreadId, Refusal> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.fork(source, false, false, resolve, subscriber, reply).await;
+        self.fork(source, ForkForm::default(), resolve, subscriber, reply).await;
         let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
         opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
     }

@@ -88,7 +88,7 @@ impl FrontEnd {
 
     async fn start(&self, overrides: ThreadOverrides) -> Result<Opened, Refusal> {
         let (reply, opened) = reply();
-        self.agent.start(StartThread { overrides, ephemeral: false }, Self::caller(), reply);
+        self.agent.start(StartThread { overrides, ..StartThread::default() }, Self::caller(), reply);
         opened.await.unwrap()
     }
 

@@ -28,6 +28,7 @@ mod outbound;
 mod plugins;
 mod processes;
 mod refusals;
+mod requests;
 mod samples;
 mod search;
 mod server_requests;

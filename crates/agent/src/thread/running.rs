@@ -6,9 +6,8 @@ use std::sync::atomic::Ordering;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem, ServerNotification,
-    SubAgentActivityKind, ThreadItem,
-    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
-    UserInput,
+    SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn, TurnCompletedNotification,
+    TurnError, TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::{AgentStatus, CompletedItem};
@@ -407,6 +406,7 @@ impl Thread {
                 .await;
         }
         let usage = running.cx.usage.lock().map(usage::breakdown);
+        self.mark_unread(&running.turn_id).await;
         let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
@@ -426,6 +426,21 @@ impl Thread {
             Outcome::Failed(_) => TurnResult::Failed,
             Outcome::Interrupted if self.closing || running.replaced.load(Ordering::Relaxed) => TurnResult::Stopped,
             Outcome::Interrupted => TurnResult::Interrupted,
+        }
+    }
+
+    /// Marks the thread unread from a turn that ended.
+    async fn mark_unread(&self, turn_id: &str) {
+        if self.view.persistence() != Persistence::Stored || self.services.replayed.is_some() {
+            return;
+        }
+        let (id, turn_id) = (self.id, turn_id.to_owned());
+        match self.services.organiser.run(move |organiser| organiser.turn_ended(id, &turn_id)).await {
+            Ok(read_state) => {
+                let changed = ThreadReadStateChangedNotification { thread_id: id.to_string(), read_state };
+                self.events.publish(ServerNotification::ThreadReadStateChanged(changed)).await;
+            }
+            Err(error) => tracing::warn!(%error, thread = %id, "a thread could not be marked unread"),
         }
     }
 

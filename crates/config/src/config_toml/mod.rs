@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use agents::Agents;
 pub use areas::{
-    BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
+    BundledSkills, Feedback, History, HistoryPersistence, Memories, MarketplaceSettings, PluginSettings, Project, Realtime, RealtimeKind,
     RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
 pub use goals::Goals;
@@ -171,6 +171,8 @@ pub struct ConfigToml {
     pub skills: Option<Skills>,
     /// Installed plugins, by `plugin@marketplace`.
     pub plugins: BTreeMap<String, PluginSettings>,
+    /// Marketplaces of plugins that the user added, by name.
+    pub marketplaces: BTreeMap<String, MarketplaceSettings>,
     /// Settings of the apps of a ChatGPT account.
     pub apps: Option<AppsConfig>,
     /// Tools that the model may suggest to install.

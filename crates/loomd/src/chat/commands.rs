@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn mistakes_are_explained() {
         for (line, message) in [
-            ("/modle", "unknown command `/modle`; did you mean `/model`?"),
+            ("/modell", "unknown command `/modell`; did you mean `/model`?"),
             ("/frobnicate", "unknown command `/frobnicate`; `/help` lists them"),
             ("/new thread", "`/new` takes no argument: `thread`"),
             ("/review base", "`/review base` needs a name after it"),

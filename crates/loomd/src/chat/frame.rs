@@ -9,8 +9,6 @@ use crate::show::{Paint, Style};
 pub struct FrameParts<'a> {
     /// Text that may still change.
     pub pending: String,
-    /// The end of a running command's output.
-    pub output: Vec<String>,
     pub status: Option<String>,
     /// A heading above the input.
     pub title: Option<&'a str>,
@@ -20,13 +18,12 @@ pub struct FrameParts<'a> {
     /// What the input begins with.
     pub mark: &'a str,
     pub secret: bool,
+    /// Shown in an empty input.
+    pub placeholder: &'a str,
     pub menu: Option<&'a Menu>,
     /// A dimmed line at the end.
     pub footer: String,
 }
-
-/// Shown in an empty input.
-const PLACEHOLDER: &str = "Ask, or /help";
 
 /// The most rows of a menu and of the input.
 const MENU_ROWS: usize = 8;
@@ -52,10 +49,7 @@ pub fn compose(style: Style, size: (usize, usize), parts: &FrameParts<'_>) -> Fr
         cursor = Some((below.len() + layout.cursor.0, indent + layout.cursor.1));
         for (index, row) in layout.rows.iter().enumerate() {
             let mark = if index == 0 { style.paint(Paint::Cyan, parts.mark) } else { " ".repeat(indent - 1) };
-            let text = match input.is_empty() && parts.mark == ">" {
-                true => dim(PLACEHOLDER),
-                false => row.text.clone(),
-            };
+            let text = if input.is_empty() { dim(parts.placeholder) } else { row.text.clone() };
             below.push(format!("{mark} {text}"));
         }
     }
@@ -73,8 +67,6 @@ pub fn compose(style: Style, size: (usize, usize), parts: &FrameParts<'_>) -> Fr
         below.push(dim(&parts.footer));
     }
     let mut above: Vec<String> = parts.pending.lines().map(str::to_owned).collect();
-    let rule = style.paint(Paint::Dim, "│");
-    above.extend(parts.output.iter().map(|line| format!("  {rule} {}", style.paint(Paint::Dim, &style.cut(line, 4)))));
     above.push(String::new());
     above.extend(parts.status.iter().map(|status| dim(status)));
     // The end of what is above is what is new.
@@ -120,7 +112,6 @@ mod tests {
         let text = Text::new("and also\nthe other one");
         let parts = FrameParts {
             pending: "I look at the\nfirst file.\n".into(),
-            output: vec!["compiling…".into()],
             status: Some("⠋ running a command · 3s".into()),
             input: Some(&text),
             mark: ">",
@@ -130,18 +121,17 @@ mod tests {
         assert_snapshot!(shown((40, 24), &parts), @r"
         I look at the
         first file.
-          │ compiling…
 
         ⠋ running a command · 3s
         > and also
           the other one▮
         gpt-5 · workspace-write, asks on reque…
         ");
-        assert_snapshot!(shown((20, 5), &parts), @r"
-        ⠋ running a comman…
+        assert_snapshot!(shown((24, 5), &parts), @r"
+        ⠋ running a command · …
         > and also
           the other one▮
-        gpt-5 · workspace-…
+        gpt-5 · workspace-writ…
         ");
     }
 
@@ -158,17 +148,18 @@ mod tests {
           /command4  does something that takes a while to explain
           /command5  does something that takes a while to explain
         ");
-        assert_snapshot!(shown((20, 4), &parts), @r"
+        assert_snapshot!(shown((24, 4), &parts), @r"
+
         > /comm▮
-        ▸ /command1
-          /command2
+        ▸ /command1  does some…
         ");
     }
 
     #[test]
     fn an_empty_input_has_a_placeholder() {
         let text = Text::default();
-        let parts = FrameParts { input: Some(&text), mark: ">", ..FrameParts::default() };
+        let parts =
+            FrameParts { input: Some(&text), mark: ">", placeholder: "Ask, or /help", ..FrameParts::default() };
         assert_snapshot!(shown((30, 4), &parts), @r"
 
         > ▮Ask, or /help

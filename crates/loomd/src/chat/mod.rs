@@ -6,7 +6,6 @@
 
 mod activity;
 mod attachments;
-mod command_output;
 mod commands;
 mod completion;
 mod frame;

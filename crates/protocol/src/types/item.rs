@@ -111,6 +111,34 @@ pub struct McpToolCallError {
 pub struct McpToolCallResult {
     pub content: Vec<JsonValue>,
     pub structured_content: Option<JsonValue>,
+    #[serde(rename = "_meta", default)]
+    pub meta: Option<JsonValue>,
+}
+
+/// The app whose tool was called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpToolCallAppContext {
+    pub connector_id: String,
+    pub link_id: Option<String>,
+    pub resource_uri: Option<String>,
+    pub app_name: Option<String>,
+    pub action_name: Option<String>,
+}
+
+/// What a client may show of an app.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpAppUi {
+    pub resource_uri: String,
+    pub preferred_model_display_mode: McpAppDisplayMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpAppDisplayMode {
+    Inline,
+    Fullscreen,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -226,6 +254,19 @@ pub enum ThreadItem {
         result: Option<McpToolCallResult>,
         error: Option<McpToolCallError>,
         duration_ms: Option<i64>,
+        /// Whether the server says that the tool changes nothing.
+        #[serde(default)]
+        read_only_hint: Option<bool>,
+        /// The plugin that the server belongs to, `name@marketplace`.
+        #[serde(default)]
+        plugin_id: Option<String>,
+        /// What only tools of apps have.
+        #[serde(default)]
+        app_context: Option<McpToolCallAppContext>,
+        #[serde(default)]
+        mcp_app_ui: Option<McpAppUi>,
+        #[serde(default)]
+        mcp_app_resource_uri: Option<String>,
     },
     DynamicToolCall {
         id: String,

@@ -6,9 +6,6 @@ use super::Session;
 use crate::chat::frame::{FrameParts, compose};
 use crate::show::{Paint, lines};
 
-/// How many lines of a running command's output are shown.
-const OUTPUT_ROWS: usize = 3;
-
 impl Session {
     pub(super) fn welcome(&mut self) -> Result<()> {
         let style = self.surface.style();
@@ -43,7 +40,6 @@ impl Session {
         let request = self.request.as_ref().map(|(name, _)| format!("{name} · Ctrl-C cancels"));
         let mut parts = FrameParts {
             pending,
-            output: self.output.tail(OUTPUT_ROWS),
             status: self.activity.status(&self.renderer.status()).or(request),
             footer,
             mark: ">",
@@ -59,8 +55,10 @@ impl Session {
             parts.line = Some(format!("search: {query}  {}", style.paint(Paint::Dim, &style.cut(&found, 12))));
         } else {
             parts.input = Some(self.editor.text());
+            parts.placeholder = if self.activity.is_idle() { "Ask, or /help" } else { "Add to this turn" };
             if let Some(open) = &self.question {
                 parts.mark = "?";
+                parts.placeholder = "";
                 parts.secret = open.question.is_secret();
                 parts.status = None;
             } else {

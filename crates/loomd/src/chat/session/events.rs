@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use loomd_client::Event;
-use loomd_client::protocol::ServerNotification;
+use loomd_client::protocol::{ServerNotification, ThreadItem};
 use loomd_editor::Text;
 
 use super::{OpenQuestion, Session};
@@ -21,7 +21,6 @@ impl Session {
             return Ok(());
         }
         let Some(notification) = event.notification() else { return Ok(()) };
-        self.output.note(notification);
         let text = self.renderer.show(notification);
         self.print(&text)?;
         match notification {
@@ -36,6 +35,11 @@ impl Session {
             ServerNotification::TurnCompleted(completed) => {
                 if self.activity.turn_ended(&completed.turn.id) {
                     self.start_queued();
+                }
+            }
+            ServerNotification::ItemCompleted(completed) => {
+                if let ThreadItem::CommandExecution { command, aggregated_output, .. } = &completed.item {
+                    self.output = Some((command.clone(), aggregated_output.clone().unwrap_or_default()));
                 }
             }
             ServerNotification::McpServerStartupStatusUpdated(updated) => {

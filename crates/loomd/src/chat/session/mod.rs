@@ -21,7 +21,6 @@ use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::activity::Activity;
-use super::command_output::CommandOutput;
 use super::completion::Completion;
 use super::history_file::HistoryFile;
 use super::picker::Picker;
@@ -58,7 +57,8 @@ pub struct Session {
     requests: u64,
     /// Inputs that wait for a turn that can take them.
     queued: VecDeque<(Input, String)>,
-    output: CommandOutput,
+    /// The last command that has ended, and its output.
+    output: Option<(String, String)>,
     usage: Option<ThreadTokenUsage>,
     sender: mpsc::Sender<Outcome>,
     outcomes: mpsc::Receiver<Outcome>,
@@ -107,7 +107,7 @@ impl Session {
             activity: Activity::Idle,
             requests: 0,
             queued: VecDeque::new(),
-            output: CommandOutput::default(),
+            output: None,
             usage: None,
             sender,
             outcomes,

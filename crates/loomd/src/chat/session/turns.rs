@@ -10,6 +10,7 @@ use super::{Exit, Session};
 use crate::chat::activity::Activity;
 use crate::chat::attachments::with_images;
 use crate::chat::requests::{Outcome, message};
+use crate::show::lines;
 
 /// How many inputs may wait for a turn.
 const MAX_QUEUED: usize = 16;
@@ -21,7 +22,8 @@ impl Session {
         let (input, images) = with_images(&text, Path::new(&self.cwd), home.as_deref());
         self.echo(&text)?;
         for image in images {
-            self.remark(&format!("image: {}", image.display()))?;
+            let path = lines(&image.to_string_lossy()).join(" ");
+            self.remark(&format!("image: {path}"))?;
         }
         match self.activity {
             Activity::Idle => self.start_turn(input, text),

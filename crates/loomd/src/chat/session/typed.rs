@@ -231,13 +231,13 @@ impl Session {
 
     /// Shows the whole output of the last command.
     fn unfold(&mut self) -> Result<()> {
-        let Some(last) = self.output.last().cloned() else {
+        let Some((command, output)) = &self.output else {
             return self.tell("no command has ended yet");
         };
-        let mut all = lines(&last.output);
+        let mut all = lines(output);
         let hidden = all.len().saturating_sub(UNFOLDED);
         all.truncate(UNFOLDED);
-        let mut text = format!("$ {}\n", lines(&last.command).join(" "));
+        let mut text = format!("$ {}\n", lines(command).join(" "));
         all.iter().for_each(|line| text += &format!("{line}\n"));
         if hidden > 0 {
             text += &format!("… {hidden} more lines\n");

@@ -325,7 +325,7 @@ The end.";
 
     #[test]
     fn a_table_that_does_not_fit_becomes_a_list() {
-        assert_snapshot!(rendered(DOCUMENT, 24, false));
+        assert_snapshot!(rendered(DOCUMENT, 20, false));
     }
 
     #[test]
