@@ -8,7 +8,8 @@ use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, PermissionProfileSummary, ResponseItem,
+    ReviewDelivery, ReviewStartParams, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -16,14 +17,16 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::fork::ForkBoundary;
 use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
 use crate::refusal::Refusal;
 use crate::services::Services;
+use crate::settings::Profile;
 use crate::thread::{Opened, Reply};
 use crate::threads::{NewThread, Source, Threads};
-use crate::turn_requests::{parse_id, review_target};
+use crate::turn_requests::{check_environments, parse_id, review_target};
 
 /// What an agent is made of.
 pub struct AgentOptions {
@@ -58,6 +61,8 @@ pub struct Caller {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
     pub overrides: ThreadOverrides,
+    /// Where its commands run; `None`: on this machine.
+    pub environments: Option<Vec<TurnEnvironmentParams>>,
     /// Never stored.
     pub ephemeral: bool,
 }
@@ -82,6 +87,8 @@ pub struct ResumeThread {
 pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
+    /// Where its history ends; `None`: with the source's.
+    pub boundary: Option<ForkBoundary>,
     pub ephemeral: bool,
     pub overrides: ThreadOverrides,
 }
@@ -105,15 +112,21 @@ impl Agent {
         Self { opener, threads: Threads::new(store, event_sink, services) }
     }
 
+    /// Where the configuration is read from.
+    pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
+        &self.opener.sources
+    }
+
     /// All threads, for requests that open none.
     pub fn threads(&self) -> &Threads {
         &self.threads
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, ephemeral } = request;
+        let StartThread { overrides, environments, ephemeral } = request;
         let resolved = || {
             self.opener.check_managed()?;
+            check_environments(environments.as_deref())?;
             check_dynamic_tools(overrides.dynamic_tools.as_deref().unwrap_or_default())?;
             self.opener.resolve_new(overrides, &caller.client)
         };
@@ -146,7 +159,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, overrides } = request;
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -156,7 +169,27 @@ impl Agent {
             Err(refusal) => return reply(Err(refusal)),
         };
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, resolve, caller.subscriber, reply).await;
+        self.threads.fork(source, ephemeral, boundary, resolve, caller.subscriber, reply).await;
+    }
+
+    /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
+    /// process.
+    pub async fn start_turn(&self, params: TurnStartParams, reply: Reply<Turn>) {
+        let opener = &self.opener;
+        let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
+        self.threads.start_turn_with(params, &choose, reply).await;
+    }
+
+    /// Changes settings of a loaded thread, without a turn.
+    pub async fn update_settings(&self, params: ThreadSettingsUpdateParams, reply: Reply<()>) {
+        let opener = &self.opener;
+        let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
+        self.threads.update_settings(params, &choose, reply).await;
+    }
+
+    /// The permission profiles that threads in a folder can be given, built-in ones first.
+    pub fn permission_profiles(&self, cwd: Option<&str>) -> Result<Vec<PermissionProfileSummary>, Refusal> {
+        self.opener.permission_profiles(cwd)
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.

@@ -107,7 +107,9 @@ impl Threads {
     }
 
     async fn open_child(&self, id: ThreadId, nickname: &str, child: ChildThread) -> Result<(), String> {
-        let meta = new_meta(&child, id, nickname);
+        let mut meta = new_meta(&child, id, nickname);
+        let session = self.get(child.parent).map(|parent| parent.view.thread().session_id);
+        meta.session_id = session.and_then(|session| session.parse().ok()).or(Some(child.parent));
         let parent = self.persistence(child.parent).map(|(persistence, _)| persistence);
         let persistence =
             if parent == Some(Persistence::Ephemeral) { Persistence::Ephemeral } else { Persistence::Pending };
@@ -253,6 +255,8 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
         id,
         forked_from_id: None,
         attached_to: None,
+        session_id: None,
+        thread_source: None,
         timestamp: now(),
         cwd: child.settings.cwd.clone(),
         originator: child.profile.client.clone(),

@@ -83,7 +83,11 @@ impl Threads {
             Some(loaded) if loaded.view.persistence() == Persistence::Ephemeral => Err(ephemeral()),
             Some(loaded) => {
                 let source = loaded.view.thread().source;
-                if changes { direct_input(matches!(&source, loomd_protocol::SessionSource::SubAgent(agent) if has_path(agent))) } else { Ok(()) }
+                if changes {
+                    direct_input(matches!(&source, loomd_protocol::SessionSource::SubAgent(agent) if has_path(agent)))
+                } else {
+                    Ok(())
+                }
             }
             None => {
                 let stored = self.store.find(id, Some(false)).await.map_err(|error| match error {

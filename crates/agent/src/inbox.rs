@@ -15,9 +15,23 @@ const MAX_INPUTS: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Input {
     /// User input, which is published as an item.
-    User(Vec<UserInput>),
+    User(UserMessageInput),
     /// An item that is added to the conversation only, such as the end of a child agent.
     Injected(Box<ResponseItem>),
+}
+
+/// One message of the user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UserMessageInput {
+    pub content: Vec<UserInput>,
+    /// The client's own id of the message.
+    pub client_id: Option<String>,
+}
+
+impl From<Vec<UserInput>> for UserMessageInput {
+    fn from(content: Vec<UserInput>) -> Self {
+        Self { content, client_id: None }
+    }
 }
 
 #[derive(Default)]

@@ -2,9 +2,7 @@
 
 use std::path::Path;
 
-use loomd_protocol::{
-    QueuedSubmission, ServerNotification, ThreadQueueListResponse, Turn, UserInput,
-};
+use loomd_protocol::{QueuedSubmission, ServerNotification, ThreadQueueListResponse, Turn, UserInput};
 use loomd_store::{Error, ThreadId};
 
 use crate::goal_requests::{direct_input, has_path, is_directed};
@@ -57,9 +55,9 @@ impl Threads {
     ) -> Result<ThreadQueueListResponse, Refusal> {
         let _lane = self.lanes.enter(id).await;
         self.check_queue(id, false).await?;
-        let offset = cursor.map_or(Ok(0), str::parse::<usize>).map_err(|error| {
-            Refusal::invalid(format!("invalid queue pagination cursor: {error}"))
-        })?;
+        let offset = cursor
+            .map_or(Ok(0), str::parse::<usize>)
+            .map_err(|error| Refusal::invalid(format!("invalid queue pagination cursor: {error}")))?;
         let limit = limit.unwrap_or(PAGE).clamp(1, MAX_PAGE) as usize;
         let page = self.store.work().queue_page(id, offset, limit).await?;
         let next = offset.saturating_add(page.messages.len());
@@ -111,9 +109,7 @@ impl Threads {
             self.check_queue(id, true).await?;
             match self.store.work().reorder_queue(id, order).await? {
                 true => Ok(()),
-                false => {
-                    Err(Refusal::invalid("queue reorder must include every queued submission exactly once"))
-                }
+                false => Err(Refusal::invalid("queue reorder must include every queued submission exactly once")),
             }
         };
         let reordered = reordered.await;
@@ -160,8 +156,7 @@ impl Threads {
             if loaded.view.persistence() == Persistence::Ephemeral {
                 return Err(Refusal::invalid(format!("ephemeral thread does not support queued submissions: {id}")));
             }
-            let directed =
-                matches!(&thread.source, loomd_protocol::SessionSource::SubAgent(agent) if has_path(agent));
+            let directed = matches!(&thread.source, loomd_protocol::SessionSource::SubAgent(agent) if has_path(agent));
             direct_input(changes && directed)?;
             return Ok(thread.cwd);
         }

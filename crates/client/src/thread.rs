@@ -79,11 +79,7 @@ impl Thread {
     /// Params of a turn with this input that changes no settings: `TurnStartParams { model: Some(m),
     /// ..thread.turn_params("hello") }`.
     pub fn turn_params(&self, input: impl Into<Input>) -> TurnStartParams {
-        TurnStartParams {
-            thread_id: self.id().to_owned(),
-            input: input.into().0,
-            ..TurnStartParams::default()
-        }
+        TurnStartParams { thread_id: self.id().to_owned(), input: input.into().0, ..TurnStartParams::default() }
     }
 
     /// Starts a turn.

@@ -22,6 +22,14 @@ client_requests! {
         "thread/start.dynamicTools" at V0_166 if |p| p.dynamic_tools.is_some();
         "thread/start.mockExperimentalField" if |p| present(&p.mock_experimental_field), hides "mockExperimentalField";
         "thread/start.experimentalRawEvents" if |p| p.experimental_raw_events, hides "experimentalRawEvents";
+        "thread/start.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "thread/start.historyMode" if |p| p.history_mode.is_some(), hides "historyMode";
+        "thread/start.environments" if |p| p.environments.is_some(), hides "environments";
+        "thread/start.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
+        "thread/start.multiAgentMode" if |p| p.multi_agent_mode.is_some(), hides "multiAgentMode";
+        "thread/start.selectedCapabilityRoots" if |p| p.selected_capability_roots.is_some(), hides "selectedCapabilityRoots";
+        "thread/start.allowProviderModelFallback" if |p| p.allow_provider_model_fallback, hides "allowProviderModelFallback";
+        "thread/start.daybreakEnabled" if |p| p.daybreak_enabled.is_some(), hides "daybreakEnabled";
         "thread/start.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadResume "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse {
@@ -29,11 +37,17 @@ client_requests! {
         "thread/resume.history" at V0_166 if |p| p.history.is_some();
         "thread/resume.path" if |p| present(&p.path), hides "path";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
+        "thread/resume.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "thread/resume.initialTurnsPage" if |p| p.initial_turns_page.is_some(), hides "initialTurnsPage";
+        "thread/resume.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
         "thread/resume.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
+        "thread/fork.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "thread/fork.beforeTurnId" if |p| p.before_turn_id.is_some(), hides "beforeTurnId";
+        "thread/fork.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
         "thread/fork.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadArchive "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse;
@@ -64,6 +78,18 @@ client_requests! {
     stable ThreadTurnsList "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse;
     stable ThreadItemsList "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse;
     stable ThreadDelete "thread/delete" (ThreadDeleteParams) -> ThreadDeleteResponse;
+    stable ThreadRevert "thread/revert" (ThreadRevertParams) -> ThreadRevertResponse;
+    stable ThreadInjectItems "thread/inject_items" (ThreadInjectItemsParams) -> ThreadInjectItemsResponse;
+    experimental ThreadSettingsUpdate "thread/settings/update" (ThreadSettingsUpdateParams) -> ThreadSettingsUpdateResponse;
+    experimental TurnSettingsUpdate "turn/settings/update" (TurnSettingsUpdateParams) -> TurnSettingsUpdateResponse;
+    experimental ThreadBackgroundTerminalsList "thread/backgroundTerminals/list" (ThreadBackgroundTerminalsListParams) -> ThreadBackgroundTerminalsListResponse;
+    experimental ThreadBackgroundTerminalsTerminate "thread/backgroundTerminals/terminate" (ThreadBackgroundTerminalsTerminateParams) -> ThreadBackgroundTerminalsTerminateResponse;
+    stable PermissionProfileList "permissionProfile/list" (PermissionProfileListParams) -> PermissionProfileListResponse;
+    stable HooksList "hooks/list" (HooksListParams) -> HooksListResponse;
+    stable ModelProviderCapabilitiesRead "modelProvider/capabilities/read" (ModelProviderCapabilitiesReadParams) -> ModelProviderCapabilitiesReadResponse;
+    stable AccountWorkspaceMessagesRead "account/workspaceMessages/read" (IgnoredParams) -> GetWorkspaceMessagesResponse;
+    experimental AccountBedrockCheckGovCloudRequirements "account/bedrock/checkGovCloudRequirements" (IgnoredParams) -> BedrockCheckGovCloudRequirementsResponse;
+    experimental RemoteControlStatusRead "remoteControl/status/read" (IgnoredParams) -> RemoteControlStatusReadResponse;
     stable SkillsList "skills/list" (SkillsListParams) -> SkillsListResponse;
     stable PluginList "plugin/list" (PluginListParams) -> PluginListResponse;
     stable PluginRead "plugin/read" (PluginReadParams) -> PluginReadResponse;
@@ -83,6 +109,10 @@ client_requests! {
     stable TurnStart "turn/start" (TurnStartParams) -> TurnStartResponse {
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "turn/start.collaborationMode" if |p| p.collaboration_mode.is_some(), hides "collaborationMode";
+        "turn/start.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "turn/start.environments" if |p| p.environments.is_some(), hides "environments";
+        "turn/start.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
+        "turn/start.multiAgentMode" if |p| p.multi_agent_mode.is_some(), hides "multiAgentMode";
     };
     stable TurnSteer "turn/steer" (TurnSteerParams) -> TurnSteerResponse;
     stable TurnInterrupt "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse;
@@ -107,7 +137,9 @@ client_requests! {
     stable AccountLogout "account/logout" (NoParams) -> LogoutAccountResponse;
     stable AccountRateLimitsRead "account/rateLimits/read" (IgnoredParams) -> GetAccountRateLimitsResponse;
     stable FeedbackUpload "feedback/upload" (FeedbackUploadParams) -> FeedbackUploadResponse;
-    stable CommandExec "command/exec" (CommandExecParams) -> CommandExecResponse;
+    stable CommandExec "command/exec" (CommandExecParams) -> CommandExecResponse {
+        "command/exec.permissionProfile" if |p| p.permission_profile.is_some(), hides "permissionProfile";
+    };
     stable CommandExecWrite "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
     stable CommandExecTerminate "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
     stable CommandExecResize "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
@@ -156,16 +188,13 @@ unbuilt! {
     stable "thread/attachmentOwner/list";
     stable "thread/attachment/remove";
     stable "thread/section/move";
-    experimental "thread/settings/update";
     experimental "thread/memoryMode/set";
+    experimental "thread/items/read";
     experimental "thread/memory/read";
     experimental "memory/status";
     experimental "memory/reset";
     experimental "rollout/compress";
     stable "thread/approveGuardianDeniedAction";
-    experimental "thread/backgroundTerminals/list";
-    experimental "thread/backgroundTerminals/terminate";
-    stable "thread/revert";
     experimental "project/list";
     experimental "project/read";
     experimental "project/create";
@@ -180,10 +209,7 @@ unbuilt! {
     experimental "thread/search";
     experimental "thread/searchOccurrences";
     experimental "thread/readState/update";
-    experimental "thread/items/read";
-    stable "thread/inject_items";
     stable "skills/extraRoots/set";
-    stable "hooks/list";
     stable "marketplace/add";
     stable "marketplace/remove";
     stable "marketplace/upgrade";
@@ -198,18 +224,14 @@ unbuilt! {
     stable "plugin/share/delete";
     stable "app/read";
     stable "app/installed";
-    experimental "turn/settings/update";
     experimental "thread/realtime/appendSpeech";
     experimental "thread/timeline/list";
     experimental "thread/realtime/listVoices";
     stable "account/gatewayOAuth/read";
     stable "account/gatewayOAuth/login";
     stable "account/gatewayOAuth/cancel";
-    stable "modelProvider/capabilities/read";
-    stable "permissionProfile/list";
     experimental "remoteControl/enable";
     experimental "remoteControl/disable";
-    experimental "remoteControl/status/read";
     experimental "remoteControl/pairing/start";
     experimental "remoteControl/pairing/status";
     experimental "remoteControl/client/list";
@@ -225,13 +247,11 @@ unbuilt! {
     experimental "account/bedrock/discover";
     experimental "account/bedrock/setup";
     experimental "account/gcp/setup";
-    experimental "account/bedrock/checkGovCloudRequirements";
     experimental "accountSession/list";
     experimental "accountSession/switch";
     stable "account/rateLimitResetCredit/consume";
-    stable "account/usage/read";
-    stable "account/workspaceMessages/read";
     stable "account/sendAddCreditsNudgeEmail";
+    stable "account/usage/read";
     stable "feedback/save";
     experimental "process/spawn";
     experimental "process/writeStdin";
@@ -263,6 +283,8 @@ server_notifications! {
     plain ThreadArchived "thread/archived" (ThreadArchivedNotification);
     plain ThreadUnarchived "thread/unarchived" (ThreadUnarchivedNotification);
     plain ThreadDeleted "thread/deleted" (ThreadDeletedNotification);
+    gated ThreadSettingsUpdated "thread/settings/updated" (ThreadSettingsUpdatedNotification);
+    newer ThreadReverted "thread/reverted" (ThreadRevertedNotification);
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
@@ -324,5 +346,13 @@ pub const INITIALIZED: &str = "initialized";
 pub const EXPERIMENTAL_FIELDS: &[(&str, &[&str])] = &[
     ("CommandExecutionRequestApprovalParams", &["additionalPermissions", "availableDecisions"]),
     ("Config", &["apps"]),
+    ("Thread", &["canAcceptDirectInput", "environments"]),
+    ("ThreadForkResponse", &["activePermissionProfile", "multiAgentMode", "runtimeWorkspaceRoots"]),
+    (
+        "ThreadResumeResponse",
+        &["activePermissionProfile", "initialTurnsPage", "multiAgentMode", "runtimeWorkspaceRoots"],
+    ),
+    ("ThreadSettings", &["multiAgentMode"]),
+    ("ThreadStartResponse", &["activePermissionProfile", "multiAgentMode", "runtimeWorkspaceRoots"]),
     ("ConfigRequirements", &["network"]),
 ];

@@ -6,8 +6,9 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, command_exec, config, external_agent, features, feedback, fs, git, goals, mcp, mcp_login, mock, model,
-    plugin, process, queue, realtime, search, skills, summary, thread, turn, windows,
+    account, apps, command_exec, config, external_agent, features, feedback, fs, git, goals, history, hooks, mcp,
+    mcp_login, mock, model, plugin, process, queue, realtime, search, services, settings, skills, summary, terminals,
+    thread, turn, windows,
 };
 
 /// A method that this server answers.
@@ -83,6 +84,18 @@ handlers! {
     ModelList => model::list;
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
+    ThreadRevert => history::revert;
+    ThreadInjectItems => history::inject;
+    ThreadSettingsUpdate => settings::update;
+    TurnSettingsUpdate => settings::update_turn;
+    PermissionProfileList => settings::list_profiles;
+    ThreadBackgroundTerminalsList => terminals::list;
+    ThreadBackgroundTerminalsTerminate => terminals::terminate;
+    HooksList => hooks::list;
+    ModelProviderCapabilitiesRead => services::provider_capabilities;
+    AccountWorkspaceMessagesRead => services::workspace_messages;
+    AccountBedrockCheckGovCloudRequirements => services::gov_cloud;
+    RemoteControlStatusRead => services::remote_control;
     ThreadItemsList => thread::list_items;
     ThreadGoalSet => goals::set;
     ThreadGoalGet => goals::get;

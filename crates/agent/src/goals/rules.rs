@@ -81,9 +81,8 @@ pub(crate) fn set(
             goal
         }
         None => {
-            let objective = objective.ok_or_else(|| {
-                Refusal::invalid(format!("cannot update goal for thread {id}: no goal exists"))
-            })?;
+            let objective = objective
+                .ok_or_else(|| Refusal::invalid(format!("cannot update goal for thread {id}: no goal exists")))?;
             let budget = budget.unwrap_or(limits.max_token_budget);
             Goal { status: change.status.unwrap_or(ThreadGoalStatus::Active), ..new(objective, budget, now_ms) }
         }

@@ -2,7 +2,9 @@
 //! the thread's lease, so of several processes that have the thread loaded one starts it. A queued message is claimed
 //! before its turn starts and removed when the turn has ended; what a killed process has claimed is settled first.
 
-use loomd_protocol::{ModeKind, QueuedSubmission, ServerNotification, ThreadQueueChangedNotification, Turn as WireTurn};
+use loomd_protocol::{
+    ModeKind, QueuedSubmission, ServerNotification, ThreadQueueChangedNotification, Turn as WireTurn,
+};
 use loomd_store::rollout::{Event, Record};
 use loomd_store::{Enqueued, Goal, QueuedMessage};
 use tokio::time::Instant;
@@ -15,6 +17,7 @@ use crate::goals::{
     GoalChange, IdleFacts, IdleWork, cleared_notification, continuation, next_idle_work, updated_notification,
 };
 use crate::history;
+use crate::inbox::UserMessageInput;
 use crate::refusal::Refusal;
 use crate::turn::{AnswerWork, TurnInput, TurnLabels, Work};
 use crate::view::Persistence;
@@ -121,8 +124,8 @@ impl Thread {
             reply(Ok(in_progress(turn_id.clone())));
         }
         self.publish_queue_changed().await;
-        let QueuedMessage { input, .. } = claimed;
-        let input = TurnInput::User(input);
+        let QueuedMessage { input: content, client_id, .. } = claimed;
+        let input = TurnInput::User(UserMessageInput { content, client_id: Some(client_id) });
         let labels = TurnLabels { trigger: Some("queue".into()), ..TurnLabels::default() };
         let work = Work::Answer(Box::new(AnswerWork { input, labels, output_schema: None }));
         self.launch(prepared, turn_id, work).await;
@@ -279,10 +282,9 @@ pub(crate) fn not_added(queued: Enqueued, client_id: &str) -> Result<QueuedSubmi
         Enqueued::Started { turn_id } => {
             Err(Refusal::invalid(format!("message {client_id} has already become turn {turn_id}")))
         }
-        Enqueued::Full => Err(Refusal::invalid(format!(
-            "the queue is full: it has {} messages",
-            loomd_store::MAX_QUEUED
-        ))),
+        Enqueued::Full => {
+            Err(Refusal::invalid(format!("the queue is full: it has {} messages", loomd_store::MAX_QUEUED)))
+        }
     }
 }
 

@@ -6,14 +6,17 @@ mod memory;
 mod op;
 mod realtime;
 mod recording;
+mod revert;
 mod running;
 mod running_turn;
+mod settings;
 mod state;
 mod task;
+mod terminals;
 
 pub(crate) use idle::{not_added, queue_changed};
 pub(crate) use memory::Memory;
 pub(crate) use op::{Elicit, LoadReason, Op, RealtimeRequest, ReloadMcpServers};
-pub use op::{Opened, Reply};
+pub use op::{Opened, Reply, Reverted};
 pub(crate) use state::Thread;
 pub(crate) use task::{add_side_facts, name_updated};

@@ -5,17 +5,20 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, QueuedSubmission, Thread as WireThread, ThreadGoal, ThreadUnsubscribeStatus,
-    Turn as WireTurn, TurnStartParams, UserInput,
+    DeprecationNoticeNotification, QueuedSubmission, ResponseItem, Thread as WireThread, ThreadBackgroundTerminal,
+    ThreadGoal, ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, UserInput,
 };
 use tokio::sync::oneshot;
 
+use crate::confinement::CommandPolicy;
 use crate::event_sink::Subscriber;
 use crate::goals::GoalChange;
 use crate::host::ItemEnded;
+use crate::inbox::UserMessageInput;
 use crate::refusal::Refusal;
 use crate::settings::{Profile, Settings};
 use crate::turn::Work;
+use crate::turn_cx::StepSettings;
 
 /// Sends the result of a request. Called before the events that the request causes are published.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
@@ -28,6 +31,16 @@ pub(crate) type ReloadMcpServers = Arc<dyn Fn(&Profile, &Settings) -> Result<Ser
 pub struct Opened {
     pub thread: WireThread,
     pub settings: Settings,
+    /// The instruction files in force.
+    pub instruction_sources: Arc<[String]>,
+}
+
+/// A thread that was cut back, without its turns, and the cursors that page backwards from the newest of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reverted {
+    pub thread: WireThread,
+    pub turns_backwards_cursor: Option<String>,
+    pub items_backwards_cursor: Option<String>,
 }
 
 /// A request to a loaded thread.
@@ -40,6 +53,8 @@ pub(crate) enum Op {
     /// `left` is dropped when all that follows from it is done, the unloading of the thread included.
     Leave {
         subscriber: Subscriber,
+        /// Whether the last subscriber to leave ends the running turn and unloads the thread at once.
+        ends: bool,
         reply: Reply<ThreadUnsubscribeStatus>,
         left: oneshot::Sender<()>,
     },
@@ -60,13 +75,44 @@ pub(crate) enum Op {
         turns: bool,
         reply: Reply<WireThread>,
     },
+    /// `chosen` is what the permission profile of the params stands for.
     StartTurn {
         params: Box<TurnStartParams>,
+        chosen: Option<Box<CommandPolicy>>,
         reply: Reply<WireTurn>,
+    },
+    /// Changes settings without a turn. The input of the params is empty.
+    UpdateSettings {
+        params: Box<TurnStartParams>,
+        chosen: Option<Box<CommandPolicy>>,
+        reply: Reply<()>,
+    },
+    /// Changes settings for the later model calls of a turn; false when it is not running.
+    UpdateTurn {
+        turn_id: String,
+        change: StepSettings,
+        reply: Reply<bool>,
+    },
+    /// Cuts off a turn and all later ones.
+    Revert {
+        before: String,
+        reply: Reply<Reverted>,
+    },
+    /// Adds items to the conversation, without a turn.
+    Inject {
+        items: Vec<ResponseItem>,
+        reply: Reply<()>,
+    },
+    /// Lists the commands in the background.
+    ListTerminals(Reply<Vec<ThreadBackgroundTerminal>>),
+    /// Ends a command in the background; false when there is none.
+    EndTerminal {
+        process_id: u32,
+        reply: Reply<bool>,
     },
     Steer {
         expected: String,
-        input: Vec<UserInput>,
+        input: UserMessageInput,
         reply: Reply<String>,
     },
     /// An empty `turn_id` means the running turn, whichever it is.

@@ -57,6 +57,7 @@ impl Thread {
                 thread_id: self.id.to_string(),
                 turn_id,
                 completed_at_ms: jiff::Timestamp::now().as_millisecond(),
+                started_at_ms: None,
             }))
             .await;
     }
@@ -133,7 +134,7 @@ impl Thread {
         Ok(())
     }
 
-    async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
+    pub(super) async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
         recorder.note(&Record::ResponseItem(item.clone()))?;
         if self.view.persistence() == Persistence::Stored {

@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, JsonValue, ModeKind, NonSteerableTurnKind, ServerNotification, ThreadItem,
-    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
-    UserInput,
+    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification,
+    TurnStatus, UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::AgentStatus;
@@ -23,11 +23,12 @@ use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
 use super::state::Thread;
+use crate::confinement::CommandPolicy;
 use crate::context;
 use crate::given_up::given_up;
 use crate::goals::TurnResult;
 use crate::guard::ActionCx;
-use crate::inbox::{Inbox, Input};
+use crate::inbox::{Inbox, Input, UserMessageInput};
 use crate::message::message;
 use crate::prompts;
 use crate::recorder::Recorder;
@@ -44,35 +45,47 @@ const MAX_QUEUED: usize = 64;
 
 impl Thread {
     /// Starts a turn, or adds the input to the running one.
-    pub(crate) async fn start_turn(&mut self, mut params: TurnStartParams, reply: Reply<WireTurn>) {
+    pub(crate) async fn start_turn(
+        &mut self,
+        mut params: TurnStartParams,
+        chosen: Option<Box<CommandPolicy>>,
+        reply: Reply<WireTurn>,
+    ) {
         if params.input.is_empty() {
             return reply(Err(Refusal::invalid("input must not be empty")));
         }
-        let input = std::mem::take(&mut params.input);
+        let client_id = params.client_user_message_id.take();
+        let input = UserMessageInput { content: std::mem::take(&mut params.input), client_id };
         let output_schema = params.output_schema.take();
         let before = self.settings.clone();
         let disallowed = self.disallowed(&params);
         if disallowed.is_none() {
-            self.settings.change(&params);
+            self.settings.change(&params, chosen.map(|chosen| *chosen));
         }
         if self.running.is_some() {
+            self.settings_changed(&before).await;
             return self.steer_or_queue(input, output_schema, reply);
         }
         let answer = AnswerWork { output_schema, ..AnswerWork::user(input) };
         let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
-        match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
-            Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
-            Err((refusal, reply)) => {
+        let prepared = match self.prepare_turn().await {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
                 self.settings = before;
-                refuse(reply, refusal);
+                return reply(Err(refusal));
             }
-        }
+        };
+        // Before the answer: a client that gets it knows the settings of its turn.
+        let prepared = self.settings_changed_under(&before, prepared).await;
+        reply(Ok(shown_turn(turn_id.clone(), &work)));
+        self.launch(prepared, turn_id.clone(), work).await;
+        self.publish_disallowed(turn_id, disallowed).await;
     }
 
     /// Starts a turn with the thread's settings, or adds the input to the running one.
     pub(crate) async fn submit(&mut self, input: Vec<UserInput>, reply: Reply<WireTurn>) {
         if self.running.is_some() {
-            return self.steer_or_queue(input, None, reply);
+            return self.steer_or_queue(input.into(), None, reply);
         }
         let work = Work::Answer(Box::new(AnswerWork::user(input)));
         if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
@@ -81,13 +94,13 @@ impl Thread {
     }
 
     /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
-    fn steer_or_queue(&mut self, input: Vec<UserInput>, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
+    fn steer_or_queue(&mut self, input: UserMessageInput, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
         let input = match &self.running {
             Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() => {
                 match running.inbox.put(Input::User(input)) {
                     Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
                     Err(Input::User(input)) => input,
-                    Err(Input::Injected(_)) => Vec::new(),
+                    Err(Input::Injected(_)) => UserMessageInput::default(),
                 }
             }
             _ => input,
@@ -102,7 +115,7 @@ impl Thread {
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
-    fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
+    pub(super) fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
         let requirements = &self.profile.config.requirements;
         let policy = params.approval_policy.as_ref().map(|policy| requirements.check_approval_policy(policy));
         let sandbox = params.sandbox_policy.as_ref().map(|policy| requirements.check_sandbox_policy(policy));
@@ -120,7 +133,7 @@ impl Thread {
         }
     }
 
-    pub(crate) fn steer(&self, expected: &str, input: Vec<UserInput>) -> Result<String, Refusal> {
+    pub(crate) fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
         let none = || Refusal::invalid("no active turn to steer");
         let running = self.running.as_ref().ok_or_else(none)?;
         if running.turn_id != expected {
@@ -276,7 +289,8 @@ impl Thread {
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
-        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
+        let shown = WireTurn { started_at: Some(cx.started.at.as_second()), ..in_progress(turn_id.clone()) };
+        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: shown };
         self.events.publish(ServerNotification::TurnStarted(started)).await;
         let model = &self.settings.model;
         let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
@@ -388,7 +402,20 @@ impl Thread {
                 }))
                 .await;
         }
-        let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
+        let times = running.cx.started.times();
+        let items: Vec<_> = running.cx.last_message().into_iter().collect();
+        let view = if items.is_empty() { TurnItemsView::NotLoaded } else { TurnItemsView::Summary };
+        let turn = WireTurn {
+            id: running.turn_id,
+            items,
+            status,
+            error,
+            items_view: Some(view),
+            started_at: times.started_at,
+            completed_at: times.completed_at,
+            duration_ms: times.duration_ms,
+            root_turn_id: None,
+        };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
@@ -457,7 +484,7 @@ impl Thread {
             self.events.publish(ServerNotification::Error(error)).await;
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
-        let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
+        let turn = WireTurn { status, error, ..in_progress(turn_id) };
         self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
     }
 
@@ -481,7 +508,7 @@ pub(crate) fn new_turn_id() -> String {
 }
 
 pub(super) fn in_progress(id: String) -> WireTurn {
-    WireTurn { id, items: Vec::new(), status: TurnStatus::InProgress, error: None, items_view: None }
+    WireTurn { id, items_view: Some(TurnItemsView::NotLoaded), ..WireTurn::default() }
 }
 
 /// The turn of a response. That of a review has the review's hint as its first item.
@@ -489,7 +516,7 @@ fn shown_turn(id: String, work: &Work) -> WireTurn {
     let mut turn = in_progress(id);
     if let Work::Review { hint, .. } = work {
         let content = vec![UserInput::Text { text: hint.clone(), text_elements: Vec::new() }];
-        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content });
+        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content, client_id: None });
     }
     turn
 }

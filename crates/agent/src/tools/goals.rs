@@ -59,7 +59,8 @@ impl Tool for GetGoal {
     }
 
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
-        let description = "Returns the goal of this thread: its objective, its status, its budget and what it has used.";
+        let description =
+            "Returns the goal of this thread: its objective, its status, its budget and what it has used.";
         offered(scope).then(|| function("get_goal", description, &[], &[]))
     }
 

@@ -9,8 +9,8 @@ use loomd_store::rollout::{
 };
 use uuid::Uuid;
 
-use super::work::TurnInput;
 use super::task::{Failure, ModelScope, Progress, TurnTask};
+use super::work::TurnInput;
 use crate::conversation::Conversation;
 use crate::guard::ActionCx;
 use crate::inbox::Inbox;
@@ -100,7 +100,7 @@ impl TurnTask {
             progress: Progress::default(),
         };
         let input = vec![UserInput::Text { text: prompt, text_elements: Vec::new() }];
-        let reviewed = reviewer.answer(TurnInput::User(input)).await;
+        let reviewed = reviewer.answer(TurnInput::User(input.into())).await;
         if let Some(used) = reviewer.conversation.usage {
             self.conversation.usage.get_or_insert(used).total_token_usage = used.total_token_usage;
         }

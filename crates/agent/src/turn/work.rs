@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::{JsonValue, ReviewTarget, ServiceTier, TurnToolOutput, UserInput};
+use loomd_protocol::{JsonValue, ReviewTarget, ServiceTier, TurnToolOutput};
+
+use crate::inbox::UserMessageInput;
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -22,15 +24,15 @@ pub(crate) struct AnswerWork {
 
 impl AnswerWork {
     /// A turn that answers input of the user.
-    pub fn user(input: Vec<UserInput>) -> Self {
-        Self { input: TurnInput::User(input), ..Self::default() }
+    pub fn user(input: impl Into<UserMessageInput>) -> Self {
+        Self { input: TurnInput::User(input.into()), ..Self::default() }
     }
 }
 
 /// What the model answers.
 pub(crate) enum TurnInput {
     /// Input of the user; without any, the conversation as it is.
-    User(Vec<UserInput>),
+    User(UserMessageInput),
     /// The prompt of a goal, which is no item.
     Goal(String),
     /// The output of a tool that the client ran by itself.
@@ -39,7 +41,7 @@ pub(crate) enum TurnInput {
 
 impl Default for TurnInput {
     fn default() -> Self {
-        Self::User(Vec::new())
+        Self::User(UserMessageInput::default())
     }
 }
 

@@ -145,6 +145,9 @@ pub struct ConfigToml {
     pub hide_agent_reasoning: Option<bool>,
     pub show_raw_agent_reasoning: Option<bool>,
     pub suppress_unstable_features_warning: Option<bool>,
+    /// How long a thread without subscribers and turns stays loaded. Default: 60 seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_unload_delay_secs: Option<u64>,
 
     // Realtime.
     pub realtime: Option<Realtime>,

@@ -58,12 +58,8 @@ pub(crate) async fn spawn(cx: &Context, params: ProcessSpawnParams) -> Handled<c
         .map_err(|error| RpcError::internal(format!("failed to spawn process: {error}")))?;
     registered.started(&mut started);
     info!(target: "audit", client = cx.client.identity.name, handle, program, arguments, "process/spawn");
-    let running = RunningProgram {
-        client: Arc::clone(&cx.client),
-        outbound: Arc::clone(&cx.outbound),
-        handle,
-        request,
-    };
+    let running =
+        RunningProgram { client: Arc::clone(&cx.client), outbound: Arc::clone(&cx.outbound), handle, request };
     // The answer goes before the notifications. The program ends with the connection, whose end stops all of them.
     let (responder, answer) = cx.answer.responder();
     responder.send(Ok(ProcessSpawnResponse {}));

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use loomd_agent::{
-    Caller, ForkThread, Opened, PageRequest, Refusal, ResumeThread, StartThread, Subscriber, ThreadOverrides, parse_id,
+    Caller, ForkBoundary, ForkThread, Opened, PageRequest, Refusal, ResumeThread, StartThread, Subscriber,
+    ThreadOverrides, parse_id,
 };
 use loomd_protocol::{
-    RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    Level, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
     ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams, ThreadListParams,
     ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
@@ -19,12 +20,20 @@ use loomd_store::{GitPatch, ListQuery, ThreadId};
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
+use crate::handlers::history::Pages;
 use crate::refusals::wire_error;
 
 /// `thread/start`
 pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handled<call::ThreadStart> {
-    let request =
-        StartThread { ephemeral: params.ephemeral.unwrap_or(false), overrides: ThreadOverrides::from(&mut params) };
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    if params.selected_capability_roots.as_ref().is_some_and(|roots| !roots.is_empty()) {
+        return Err(RpcError::invalid_request("selectedCapabilityRoots is not supported yet"));
+    }
+    let request = StartThread {
+        ephemeral: params.ephemeral.unwrap_or(false),
+        environments: params.environments.take(),
+        overrides: ThreadOverrides::from(&mut params),
+    };
     let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadStartResponse, opened));
     cx.app.agent.start(request, caller(cx), reply);
     Ok(answer)
@@ -32,6 +41,8 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handle
 
 /// `thread/resume`
 pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Handled<call::ThreadResume> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let pages = Pages::before_resume(cx, &params).await;
     let request = ResumeThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
@@ -39,17 +50,36 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
         history: params.history,
         include_turns: !params.exclude_turns,
     };
-    let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadResumeResponse, opened));
+    let (reply, answer) = cx.answer.reply(move |opened: Opened| {
+        let collaboration_mode = Some(opened.settings.collaboration_mode());
+        opened_as!(
+            ThreadResumeResponse,
+            opened,
+            collaboration_mode: collaboration_mode,
+            initial_turns_page: pages.initial,
+            turns_backwards_cursor: pages.turns,
+            items_backwards_cursor: pages.items
+        )
+    });
     cx.app.agent.resume(request, caller(cx), reply).await;
     Ok(answer)
 }
 
 /// `thread/fork`
 pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<call::ThreadFork> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let boundary = match (params.last_turn_id.take(), params.before_turn_id.take()) {
+        (Some(_), Some(_)) => {
+            return Err(RpcError::invalid_request("`beforeTurnId` cannot be combined with `lastTurnId`"));
+        }
+        (Some(last), None) => Some(ForkBoundary::Last(last)),
+        (None, before) => before.map(ForkBoundary::Before),
+    };
     let request = ForkThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
         path: params.path,
+        boundary,
         ephemeral: params.ephemeral,
     };
     let exclude_turns = params.exclude_turns;
@@ -145,7 +175,8 @@ pub(crate) async fn unarchive(cx: &Context, params: ThreadUnarchiveParams) -> Ha
 pub(crate) async fn unsubscribe(cx: &Context, params: ThreadUnsubscribeParams) -> Handled<call::ThreadUnsubscribe> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let (reply, answer) = cx.answer.reply(|status| ThreadUnsubscribeResponse { status });
-    cx.app.threads().unsubscribe(id, subscriber(cx), reply).await;
+    // In the older release the last one to leave ends the turn.
+    cx.app.threads().unsubscribe(id, subscriber(cx), cx.client.level < Level::V0_166, reply).await;
     Ok(answer)
 }
 
@@ -221,12 +252,29 @@ pub(super) fn caller(cx: &Context) -> Caller {
     Caller { client: Arc::clone(&cx.client.identity), subscriber: subscriber(cx) }
 }
 
+/// Refuses workspace roots other than the working directory, which is the only one that there is.
+fn check_roots(roots: Option<&[String]>, cwd: Option<&str>) -> Result<(), RpcError> {
+    let other = |roots: &[String]| roots.iter().any(|root| cwd != Some(root.as_str()));
+    match roots {
+        Some(roots) if other(roots) => {
+            Err(RpcError::invalid_request("runtimeWorkspaceRoots other than the cwd are not supported yet"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The three ways to open a thread have results of their own, with the same fields.
 macro_rules! opened_as {
-    ($result:ident, $opened:expr) => {{
-        let Opened { thread, settings } = $opened;
+    ($result:ident, $opened:expr $(, $field:ident: $value:expr)*) => {{
+        let Opened { thread, settings, instruction_sources } = $opened;
         $result {
             thread,
+            instruction_sources: instruction_sources.to_vec(),
+            runtime_workspace_roots: vec![settings.cwd.clone()],
+            active_permission_profile: settings.profile,
+            multi_agent_mode: Default::default(),
+            disabled_plugin_ids: Vec::new(),
+            $($field: $value,)*
             model: settings.model,
             model_provider: settings.model_provider,
             service_tier: settings.service_tier,

@@ -26,8 +26,8 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result, place};
 use crate::path::{ARCHIVED, RolloutName};
-use crate::store::{Answer, FileBacked, Reader, Store};
 use crate::search::{SearchPage, SearchQuery};
+use crate::store::{Answer, FileBacked, Reader, Store};
 use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use git_patches::GitPatches;
 use index::Index;

@@ -13,8 +13,8 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
-use crate::store::{Answer, Reader, Store};
 use crate::search::{SearchPage, SearchQuery};
+use crate::store::{Answer, Reader, Store};
 use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use open_thread::MemoryReader;
 

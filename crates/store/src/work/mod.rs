@@ -50,7 +50,6 @@ impl WorkStore {
         Self(Arc::new(Inner { place: Place::File(path), connection: Mutex::new(None) }))
     }
 
-
     /// Removes the goal and the queue of a thread that is deleted.
     pub async fn forget(&self, id: ThreadId) -> Result<()> {
         self.read((), move |connection| {

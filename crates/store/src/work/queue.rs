@@ -57,7 +57,9 @@ pub enum Enqueued {
     /// The same message, by its client id and input, is queued already.
     Present(QueuedMessage),
     /// The same message has become a turn.
-    Started { turn_id: String },
+    Started {
+        turn_id: String,
+    },
     /// There are [`MAX_QUEUED`] messages.
     Full,
 }
@@ -100,7 +102,9 @@ impl WorkStore {
                  WHERE thread_id = ?1 AND client_id = ?2 AND input = ?3 ORDER BY turn_id IS NOT NULL LIMIT 1",
             )?;
             let same = same
-                .query_row(params![thread, client_id, encoded], |row| Ok((decode(row)?, row.get::<_, Option<String>>(3)?)))
+                .query_row(params![thread, client_id, encoded], |row| {
+                    Ok((decode(row)?, row.get::<_, Option<String>>(3)?))
+                })
                 .optional()?;
             match same {
                 Some((message, None)) => return Ok(Enqueued::Present(message)),
@@ -110,9 +114,8 @@ impl WorkStore {
             let mut started = transaction.prepare_cached(
                 "SELECT turn_id FROM started WHERE thread_id = ?1 AND client_id = ?2 AND digest = ?3",
             )?;
-            let started = started
-                .query_row(params![thread, client_id, digest(id, &encoded)], |row| row.get(0))
-                .optional()?;
+            let started =
+                started.query_row(params![thread, client_id, digest(id, &encoded)], |row| row.get(0)).optional()?;
             if let Some(turn_id) = started {
                 return Ok(Enqueued::Started { turn_id });
             }
@@ -251,10 +254,7 @@ impl WorkStore {
                 )
                 .optional()?;
             let Some((client_id, input)) = claimed else { return Ok(()) };
-            transaction.execute(
-                "DELETE FROM queue WHERE thread_id = ?1 AND turn_id = ?2",
-                params![thread, turn_id],
-            )?;
+            transaction.execute("DELETE FROM queue WHERE thread_id = ?1 AND turn_id = ?2", params![thread, turn_id])?;
             remember(transaction, id, &client_id, &input, &turn_id)
         })
         .await
@@ -300,9 +300,8 @@ fn waiting(connection: &Connection, thread: &str) -> rusqlite::Result<Vec<(Strin
 
 fn decode(row: &Row<'_>) -> rusqlite::Result<QueuedMessage> {
     let input: String = row.get(2)?;
-    let input = serde_json::from_str(&input).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, Box::new(error))
-    })?;
+    let input = serde_json::from_str(&input)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, Box::new(error)))?;
     Ok(QueuedMessage { id: row.get(0)?, client_id: row.get(1)?, input })
 }
 
