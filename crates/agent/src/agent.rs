@@ -6,10 +6,12 @@ use std::sync::Arc;
 use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
     AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, PermissionProfileSummary, ResponseItem,
-    ReviewDelivery, ReviewStartParams, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
+    ReviewDelivery, ReviewStartParams, ServerNotification, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams,
+    TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -17,10 +19,12 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
-use crate::fork::ForkBoundary;
+use crate::fork::{ForkBoundary, ForkForm};
 use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
-use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
+use crate::open::{
+    ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
+};
 use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::Profile;
@@ -48,6 +52,7 @@ pub struct AgentOptions {
 pub struct Agent {
     opener: Arc<Opener>,
     threads: Threads,
+    event_sink: Arc<dyn EventSink>,
 }
 
 /// The client that makes a request. It becomes a subscriber of the thread that it opens.
@@ -60,6 +65,10 @@ pub struct Caller {
 /// A new thread. Nothing of it is stored before its first turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
+    /// The id of the thread, where it is already known.
+    pub id: Option<ThreadId>,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
     /// Where its commands run; `None`: on this machine.
     pub environments: Option<Vec<TurnEnvironmentParams>>,
@@ -78,7 +87,7 @@ pub struct ResumeThread {
     pub history: Option<Vec<ResponseItem>>,
     /// Whether the answer has the turns of the thread.
     pub include_turns: bool,
-    /// Ignored when the thread is loaded.
+    /// Without effect when the thread is loaded, which the client is warned about.
     pub overrides: ThreadOverrides,
 }
 
@@ -90,6 +99,8 @@ pub struct ForkThread {
     /// Where its history ends; `None`: with the source's.
     pub boundary: Option<ForkBoundary>,
     pub ephemeral: bool,
+    /// Whether the fork stays attached to its source.
+    pub attach: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -109,7 +120,7 @@ impl Agent {
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
         let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
-        Self { opener, threads: Threads::new(store, event_sink, services) }
+        Self { opener, threads: Threads::new(store, Arc::clone(&event_sink), services), event_sink }
     }
 
     /// Where the configuration is read from.
@@ -123,7 +134,8 @@ impl Agent {
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, environments, ephemeral } = request;
+        let StartThread { id, project_id, overrides, environments, ephemeral } = request;
+        let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
             check_environments(environments.as_deref())?;
@@ -131,7 +143,10 @@ impl Agent {
             self.opener.resolve_new(overrides, &caller.client)
         };
         match resolved() {
-            Ok(resolved) => self.threads.start(NewThread { resolved, ephemeral }, caller.subscriber, reply),
+            Ok(resolved) => {
+                let new = NewThread { id: id.unwrap_or_else(ThreadId::new), project_id, resolved, ephemeral };
+                self.threads.start(new, caller.subscriber, reply);
+            }
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -146,6 +161,12 @@ impl Agent {
         if let Err(refusal) = checked {
             return reply(Err(refusal));
         }
+        let is_loaded = history.is_none()
+            && match &path {
+                Some(path) => self.threads.is_path_loaded(path),
+                None => id.as_ref().is_ok_and(|id| self.threads.is_loaded(*id)),
+            };
+        let reply = self.with_warning(&overrides, is_loaded, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
         let source = match (history, path, id) {
             (Some(items), _, _) => {
@@ -159,7 +180,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, boundary, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, attach, overrides } = request;
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -168,8 +189,30 @@ impl Agent {
             Ok(source) => source,
             Err(refusal) => return reply(Err(refusal)),
         };
+        let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, boundary, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { ephemeral, attach, boundary };
+        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
+    }
+
+    /// A reply after which the client is warned about settings of its request that have no effect.
+    fn with_warning(
+        &self,
+        overrides: &ThreadOverrides,
+        is_loaded: bool,
+        to: Subscriber,
+        reply: Reply<Opened>,
+    ) -> Reply<Opened> {
+        let requested = Requested { overrides: overrides.clone(), is_loaded };
+        let event_sink = Arc::clone(&self.event_sink);
+        Box::new(move |opened| {
+            let warning = opened.as_ref().ok().and_then(|opened| requested.warning(&opened.settings));
+            reply(opened);
+            if let Some(warning) = warning {
+                let warning = ServerNotification::ConfigWarning(warning);
+                tokio::spawn(async move { event_sink.notify(&[to], warning).await });
+            }
+        })
     }
 
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
@@ -271,6 +314,11 @@ impl Agent {
             }
         };
         if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
+    }
+
+    /// What users add to threads.
+    pub fn organiser(&self) -> &Organiser {
+        &self.opener.services.organiser
     }
 
     /// The provider of stored threads that recorded none: the configured one.

@@ -27,6 +27,11 @@ impl Busy {
         self.draining.load(Ordering::Relaxed)
     }
 
+    /// The number of running turns.
+    pub fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
     /// Resolves when no turn is running. From now on idle threads start none by themselves.
     pub async fn until_idle(&self) {
         self.draining.store(true, Ordering::Relaxed);

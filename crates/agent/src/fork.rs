@@ -47,30 +47,34 @@ impl ForkBoundary {
     }
 }
 
+/// How a fork is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForkForm {
+    /// Never stored.
+    pub ephemeral: bool,
+    /// Listed as attached to its source.
+    pub attach: bool,
+    /// Where its history ends; `None`: with the source's.
+    pub boundary: Option<ForkBoundary>,
+}
+
 impl Threads {
     /// Copies a stored thread into a new one. The source is not touched, and may be running.
     pub async fn fork(
         &self,
         source: Source,
-        ephemeral: bool,
-        boundary: Option<ForkBoundary>,
+        form: ForkForm,
         resolve: Resolve,
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        match self.copy(source, ephemeral, boundary, resolve).await {
+        match self.copy(source, form, resolve).await {
             Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
 
-    async fn copy(
-        &self,
-        source: Source,
-        ephemeral: bool,
-        boundary: Option<ForkBoundary>,
-        resolve: Resolve,
-    ) -> Result<ForkedThread, Refusal> {
+    async fn copy(&self, source: Source, mut form: ForkForm, resolve: Resolve) -> Result<ForkedThread, Refusal> {
         let _lane = match &source {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
@@ -88,8 +92,8 @@ impl Threads {
         if let Some(meta) = history::meta(&*reader).await.map_err(unloadable)? {
             stored.meta = meta;
         }
-        let cut = match boundary {
-            Some(_) if ephemeral => {
+        let cut = match form.boundary.take() {
+            Some(_) if form.ephemeral => {
                 return Err(Refusal::invalid("an ephemeral fork cannot end at a turn of its source"));
             }
             Some(boundary) => {
@@ -99,14 +103,14 @@ impl Threads {
             }
             None => 0,
         };
-        self.copy_stored(&stored, &*reader, ephemeral, cut, resolve).await
+        self.copy_stored(&stored, &*reader, form, cut, resolve).await
     }
 
     async fn copy_stored(
         &self,
         stored: &StoredThread,
         source: &dyn Reader,
-        ephemeral: bool,
+        form: ForkForm,
         cut: usize,
         resolve: Resolve,
     ) -> Result<ForkedThread, Refusal> {
@@ -116,7 +120,7 @@ impl Threads {
         let resolved = resolve(Some(basis))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let ResolvedSettings { settings, profile, .. } = resolved;
-        if ephemeral {
+        if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = turns_for(meta.id, source).await?;
@@ -126,6 +130,7 @@ impl Threads {
             return Ok((PreparedThread { meta, view, reader, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
+        meta.attached_to = form.attach.then(|| stored.id());
         meta.preview.clone_from(&stored.meta.preview);
         meta.git = git::facts(&meta.cwd).await;
         let reader = self.store.create(meta.id, Timestamp::now());
@@ -145,9 +150,24 @@ impl Threads {
         let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
+        thread.project_id = self.inherit(stored.id(), meta.id).await;
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
         Ok((PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
+    }
+}
+
+impl Threads {
+    /// Gives a fork what it inherits of what users added to its source. Returns its project.
+    async fn inherit(&self, from: ThreadId, to: ThreadId) -> Option<String> {
+        let inherited = self.services.organiser.run(move |organiser| {
+            organiser.forked(from, to)?;
+            Ok(organiser.facts(&[to])?.remove(&to).and_then(|facts| facts.project_id))
+        });
+        inherited.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, thread = %to, "a fork did not inherit its project and attachments");
+            None
+        })
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 pub use environment::{Environment, ManagedNetwork};
 pub use extensions::{ListedSkill, MentionedPlugin, plugin_message, plugins_section, skill_message, skills_section};
 pub use permissions::Permissions;
-pub use review::{REVIEW_INSTRUCTIONS, ReviewOutcome, review_hint, review_prompt, review_report};
+pub use review::{REVIEW_INSTRUCTIONS, REVIEW_LATEST, ReviewOutcome, review_hint, review_prompt, review_report};
 
 /// The prompt for a summary that replaces the conversation.
 pub const COMPACTION_PROMPT: &str = trimmed(include_str!("../prompts/compaction.md"));

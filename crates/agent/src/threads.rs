@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use jiff::Timestamp;
 use loomd_protocol::{Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
+use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
@@ -43,11 +44,11 @@ pub struct Threads(Arc<Inner>);
 pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) event_sink: Arc<dyn EventSink>,
-    services: Arc<Services>,
+    pub(crate) services: Arc<Services>,
     loaded: Mutex<BTreeMap<ThreadId, LoadedThread>>,
     /// Entered by every request about a thread, so that requests take effect in the order in which they came.
     pub(crate) lanes: Lanes,
-    busy: Arc<Busy>,
+    pub(crate) busy: Arc<Busy>,
     pub(crate) outlines: Outlines,
     /// The watched skills of loaded threads.
     skill_changes: SkillChanges,
@@ -96,6 +97,9 @@ impl Drop for Registration {
 
 /// A thread that is to be started.
 pub struct NewThread {
+    pub id: ThreadId,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub resolved: ResolvedSettings,
     pub ephemeral: bool,
 }
@@ -147,9 +151,10 @@ impl Threads {
 
     /// Starts a thread. Nothing of it is stored until its first user message.
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
-        let meta = new_meta(ThreadId::new(), &new.resolved);
+        let meta = new_meta(new.id, &new.resolved);
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
-        let (thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
+        let (mut thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
+        thread.project_id = new.project_id;
         let ResolvedSettings { settings, profile, notices, .. } = new.resolved;
         let loading = PreparedThread {
             meta,
@@ -166,6 +171,11 @@ impl Threads {
     /// Ids of the loaded threads, in order.
     pub fn loaded(&self) -> Vec<ThreadId> {
         self.lock().keys().copied().collect()
+    }
+
+    /// Whether a thread with this rollout is loaded.
+    pub(crate) fn is_path_loaded(&self, path: &str) -> bool {
+        self.loaded().into_iter().any(|id| self.persistence(id).is_some_and(|(_, of)| of.as_deref() == Some(path)))
     }
 
     pub fn is_loaded(&self, id: ThreadId) -> bool {
@@ -196,6 +206,14 @@ impl Threads {
         let page = self.store.list(query).await?;
         let rows = page.threads.iter().map(|thread| self.wire(thread, &provider)).collect();
         Ok((rows, page))
+    }
+
+    /// Stored threads in whose messages a term occurs, with the first place where it does, and their live status.
+    pub async fn search(&self, query: SearchQuery) -> Result<(Vec<(WireThread, String)>, SearchPage), Refusal> {
+        let provider = query.list.default_provider.clone();
+        let page = self.store.search(query).await?;
+        let hits = page.hits.iter().map(|hit| (self.wire(&hit.thread, &provider), hit.snippet.clone())).collect();
+        Ok((hits, page))
     }
 
     /// A thread, loaded or not, without loading it.
@@ -502,6 +520,8 @@ impl Threads {
             thread_source: meta.thread_source.clone(),
             can_accept_direct_input: Some(true),
             environments: None,
+            section: None,
+            section_entered_at: None,
         };
         (thread, reader)
     }

@@ -11,7 +11,9 @@ use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
     ItemStartedNotification, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier, ThreadItem, TurnError,
 };
-use loomd_store::rollout::{CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TurnTimes};
+use loomd_store::rollout::{
+    CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage, TurnTimes,
+};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -52,6 +54,8 @@ pub(crate) struct TurnCx {
     grants: Arc<Mutex<Grants>>,
     /// The usage of model calls outside of the conversation that is not in the thread's total yet.
     side_usage: Arc<Mutex<Option<TokenUsage>>>,
+    /// The usage of all model calls of the turn; `None` while no provider has reported any.
+    pub usage: Arc<Mutex<Option<StoredUsage>>>,
     /// The last message of the agent.
     last_message: Arc<Mutex<Option<ThreadItem>>>,
     /// Settings for the model calls that are still to come.
@@ -129,6 +133,7 @@ impl TurnCx {
             side_usage: Arc::default(),
             last_message: Arc::default(),
             steps: Arc::default(),
+            usage: Arc::default(),
         }
     }
 
@@ -206,6 +211,7 @@ impl TurnCx {
             side_usage: Arc::clone(&self.side_usage),
             last_message: Arc::clone(&self.last_message),
             steps: Arc::clone(&self.steps),
+            usage: Arc::clone(&self.usage),
         }
     }
 

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use crate::confinement::CommandPolicy;
 use crate::event_sink::Subscriber;
 use crate::inbox::UserMessageInput;
+use crate::fork::ForkForm;
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
 use crate::settings::{Profile, Resolve};
 use crate::thread::{Op, Opened, Reply, Reverted};
@@ -207,22 +208,34 @@ impl Threads {
     ) -> Result<ThreadId, Refusal> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.fork(source, false, None, resolve, subscriber, reply).await;
+        self.fork(source, ForkForm::default(), resolve, subscriber, reply).await;
         let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
         opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
     }
 
     async fn review_work(&self, id: ThreadId, target: ReviewTarget) -> Result<Work, Refusal> {
         let loaded = self.get(id).ok_or_else(|| Refusal::not_found(id))?;
-        let merge_base = match &target {
+        let (target, merge_base) = match target {
             ReviewTarget::BaseBranch { branch } => {
                 let cwd = loaded.view.thread().cwd;
                 if !git::is_repository(&cwd).await {
                     return Err(Refusal::invalid(format!("{cwd:?} is not a git repository")));
                 }
-                git::merge_base(&cwd, branch).await
+                let branch = match branch {
+                    Some(branch) => branch,
+                    None => git::default_branch(&cwd).await.ok_or_else(|| {
+                        Refusal::invalid(format!(
+                            "branch is missing, and the repository of {cwd:?} has no default branch"
+                        ))
+                    })?,
+                };
+                let merge_base = git::merge_base(&cwd, &branch).await;
+                (ReviewTarget::BaseBranch { branch: Some(branch) }, merge_base)
             }
-            _ => None,
+            ReviewTarget::Custom { instructions: None } => {
+                (ReviewTarget::Custom { instructions: Some(prompts::REVIEW_LATEST.into()) }, None)
+            }
+            target => (target, None),
         };
         let (hint, prompt) = (prompts::review_hint(&target), prompts::review_prompt(&target, merge_base.as_deref()));
         Ok(Work::Review { target, hint, prompt })
@@ -323,21 +336,24 @@ pub(crate) fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the target of a review with its texts trimmed; an empty one is refused.
+/// Returns the target of a review with its texts trimmed; an empty one is refused, a missing one is chosen later.
 pub(crate) fn review_target(target: ReviewTarget) -> Result<ReviewTarget, Refusal> {
-    let filled = |name: &str, text: String| match text.trim() {
+    let filled = |name: &str, text: &str| match text.trim() {
         "" => Err(Refusal::invalid(format!("{name} must not be empty"))),
         text => Ok(text.to_owned()),
     };
     Ok(match target {
         ReviewTarget::UncommittedChanges => ReviewTarget::UncommittedChanges,
-        ReviewTarget::BaseBranch { branch } => ReviewTarget::BaseBranch { branch: filled("branch", branch)? },
+        ReviewTarget::BaseBranch { branch } => {
+            ReviewTarget::BaseBranch { branch: branch.map(|branch| filled("branch", &branch)).transpose()? }
+        }
         ReviewTarget::Commit { sha, title } => {
             let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
-            ReviewTarget::Commit { sha: filled("sha", sha)?, title }
+            ReviewTarget::Commit { sha: filled("sha", &sha)?, title }
         }
         ReviewTarget::Custom { instructions } => {
-            ReviewTarget::Custom { instructions: filled("instructions", instructions)? }
+            let instructions = instructions.map(|text| filled("instructions", &text)).transpose()?;
+            ReviewTarget::Custom { instructions }
         }
     })
 }

@@ -144,6 +144,33 @@ impl Feature {
         Some(Presentation { title, description, announcement })
     }
 
+    /// Returns what an enabled feature does; `None` if it has no effect.
+    pub fn description(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ShellTool => "The model may run commands.",
+            Self::UnifiedExec => "Commands may outlive the call that started them.",
+            Self::ShellSnapshot => "A login shell's start-up files run once per thread instead of once per command.",
+            Self::ApplyPatchFreeform => "Models that are in no catalogue write patches as free text.",
+            Self::ExecPermissionApprovals => "The model may request permissions for a single command.",
+            Self::CodexHooks => "Runs the hooks of `hooks.json`.",
+            Self::RequestPermissionsTool => "The model may request permissions for a turn or a session.",
+            Self::UseLegacyLandlock => "Sandboxes use Landlock only.",
+            Self::MultiAgent => "The model may start child agents.",
+            Self::Apps => "Offers the tools of the apps of a ChatGPT account.",
+            Self::ToolSearch => "The model searches for tools of apps instead of being sent all of them.",
+            Self::ToolSuggest => "The model may suggest apps to install.",
+            Self::Plugins => "Threads use installed plugins.",
+            Self::ImageGeneration => "The model may generate images with the provider's tool.",
+            Self::SkillMcpDependencyInstall => "Offers to install the MCP servers that a mentioned skill needs.",
+            Self::SkillEnvVarDependencyPrompt => "Asks for environment variables that a mentioned skill needs.",
+            Self::DefaultModeRequestUserInput => "The model may ask questions outside of plan mode, too.",
+            Self::ToolCallMcpElicitation => "Calls of MCP tools are approved by elicitations instead of questions.",
+            Self::Personality => "`personality` is applied.",
+            Self::RealtimeConversation => "Permits realtime sessions.",
+            _ => return None,
+        })
+    }
+
     /// Returns the feature of this name, current or deprecated.
     pub fn find(name: &str) -> Option<Self> {
         let current = Self::ALL.iter().find(|feature| feature.name() == name);

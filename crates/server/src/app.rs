@@ -24,6 +24,7 @@ use crate::events::ConnectionEventSink;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::plugins::{Plugins, start_curated_sync};
+use crate::requests::RequestCount;
 use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
@@ -45,6 +46,8 @@ pub struct App {
     pub(crate) agent: Agent,
     pub(crate) apps: Arc<AppsOfAccount>,
     pub(crate) plugins: Arc<Plugins>,
+    /// The requests that are being worked on.
+    pub(crate) requests: RequestCount,
     store: FileStore,
     started: AtomicBool,
     is_replay: bool,
@@ -115,6 +118,7 @@ impl App {
             watches: Watches::new(watched(Arc::clone(&connections))),
             search: Search::new(Arc::clone(&connections)),
             connections,
+            requests: RequestCount::default(),
             store,
             started: AtomicBool::new(false),
             is_replay,

@@ -71,6 +71,8 @@ impl StoredThread {
             thread_source: self.meta.thread_source.clone(),
             can_accept_direct_input: None,
             environments: None,
+            section: None,
+            section_entered_at: None,
         }
     }
 }

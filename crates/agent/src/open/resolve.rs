@@ -256,7 +256,7 @@ fn resolve_with(
 }
 
 /// The preset that is closest to a sandbox setting.
-fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
+pub(super) fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
     match sandbox {
         SandboxSetting::Mode(mode) => *mode,
         SandboxSetting::Policy(SandboxPolicy::ReadOnly { .. }) => SandboxMode::ReadOnly,

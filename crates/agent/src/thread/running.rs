@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, JsonValue, ModeKind, NonSteerableTurnKind, ServerNotification, ThreadItem,
-    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification,
-    TurnStatus, UserInput,
+    ThreadReadStateChangedNotification, Turn as WireTurn, TurnCompletedNotification, TurnError, TurnItemsView,
+    TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::AgentStatus;
@@ -35,7 +35,7 @@ use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
 use crate::turn::{
-    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command,
+    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command, usage,
 };
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
@@ -93,10 +93,11 @@ impl Thread {
         }
     }
 
-    /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
+    /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
+    /// output schema, which is that of a whole turn.
     fn steer_or_queue(&mut self, input: UserMessageInput, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
         let input = match &self.running {
-            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() => {
+            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() && output_schema.is_none() => {
                 match running.inbox.put(Input::User(input)) {
                     Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
                     Err(Input::User(input)) => input,
@@ -402,6 +403,8 @@ impl Thread {
                 }))
                 .await;
         }
+        let usage = running.cx.usage.lock().map(usage::breakdown);
+        self.mark_unread(&running.turn_id).await;
         let times = running.cx.started.times();
         let items: Vec<_> = running.cx.last_message().into_iter().collect();
         let view = if items.is_empty() { TurnItemsView::NotLoaded } else { TurnItemsView::Summary };
@@ -416,7 +419,7 @@ impl Thread {
             duration_ms: times.duration_ms,
             root_turn_id: None,
         };
-        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
+        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
         if !matches!(result, TurnResult::Interrupted | TurnResult::Stopped) {
@@ -434,6 +437,21 @@ impl Thread {
             Outcome::Failed(_) => TurnResult::Failed,
             Outcome::Interrupted if self.closing || running.replaced.load(Ordering::Relaxed) => TurnResult::Stopped,
             Outcome::Interrupted => TurnResult::Interrupted,
+        }
+    }
+
+    /// Marks the thread unread from a turn that ended.
+    async fn mark_unread(&self, turn_id: &str) {
+        if self.view.persistence() != Persistence::Stored || self.services.replayed.is_some() {
+            return;
+        }
+        let (id, turn_id) = (self.id, turn_id.to_owned());
+        match self.services.organiser.run(move |organiser| organiser.turn_ended(id, &turn_id)).await {
+            Ok(read_state) => {
+                let changed = ThreadReadStateChangedNotification { thread_id: id.to_string(), read_state };
+                self.events.publish(ServerNotification::ThreadReadStateChanged(changed)).await;
+            }
+            Err(error) => tracing::warn!(%error, thread = %id, "a thread could not be marked unread"),
         }
     }
 
@@ -485,7 +503,8 @@ impl Thread {
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
         let turn = WireTurn { status, error, ..in_progress(turn_id) };
-        self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        let completed = TurnCompletedNotification { thread_id, turn, usage: None };
+        self.events.publish(ServerNotification::TurnCompleted(completed)).await;
     }
 
     /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not

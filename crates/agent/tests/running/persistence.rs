@@ -234,7 +234,7 @@ async fn a_thread_with_only_a_review_is_listed() {
     let id = world.start(false).await;
     world.model.reply(message("looks fine"));
     let turn: Result<Turn, _> = answered(async |reply| {
-        let target = ReviewTarget::Custom { instructions: "Look at my changes.".into() };
+        let target = ReviewTarget::Custom { instructions: Some("Look at my changes.".into()) };
         world.threads.review(id, target, reply).await;
     })
     .await;

@@ -116,7 +116,7 @@ impl World {
 
     /// A new thread.
     pub async fn start(&self, ephemeral: bool) -> ThreadId {
-        let new = NewThread { resolved: self.resolved(), ephemeral };
+        let new = NewThread { id: ThreadId::new(), project_id: None, resolved: self.resolved(), ephemeral };
         let opened: Opened = answered(async |reply| self.threads.start(new, ME, reply)).await.expect("a thread");
         opened.thread.id.parse().expect("an id")
     }

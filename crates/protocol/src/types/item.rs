@@ -112,6 +112,8 @@ pub struct McpToolCallError {
 pub struct McpToolCallResult {
     pub content: Vec<JsonValue>,
     pub structured_content: Option<JsonValue>,
+    #[serde(rename = "_meta", default)]
+    pub meta: Option<JsonValue>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -230,6 +232,19 @@ pub enum ThreadItem {
         result: Option<McpToolCallResult>,
         error: Option<McpToolCallError>,
         duration_ms: Option<i64>,
+        /// Whether the server says that the tool changes nothing.
+        #[serde(default)]
+        read_only_hint: Option<bool>,
+        /// The plugin that the server belongs to, `name@marketplace`.
+        #[serde(default)]
+        plugin_id: Option<String>,
+        /// What only tools of apps have.
+        #[serde(default)]
+        app_context: Option<JsonValue>,
+        #[serde(default)]
+        mcp_app_ui: Option<JsonValue>,
+        #[serde(default)]
+        mcp_app_resource_uri: Option<String>,
     },
     DynamicToolCall {
         id: String,

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{ReasoningEffort, Turn};
+use crate::{ReasoningEffort, ThreadSection, Turn};
 
 /// The position of a sub-agent in the tree of agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +75,10 @@ pub struct Thread {
     pub session_id: String,
     #[serde(default)]
     pub project_id: Option<String>,
+    #[serde(default)]
+    pub section: Option<ThreadSection>,
+    #[serde(default)]
+    pub section_entered_at: Option<i64>,
     #[serde(default)]
     pub forked_from_id: Option<String>,
     /// The thread whose agent started it.

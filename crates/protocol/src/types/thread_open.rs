@@ -63,6 +63,9 @@ pub struct ThreadStartParams {
     /// A label of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_source: Option<String>,
+    /// The project that the thread belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     #[serde(default)]
     pub experimental_raw_events: bool,
     #[serde(default)]
@@ -149,6 +152,9 @@ pub struct ThreadForkParams {
     pub exclude_turns: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// Whether the fork is listed as attached to its source.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub attach_to_source: bool,
     /// The id of a permission profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permissions: Option<String>,

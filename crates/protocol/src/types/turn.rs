@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, FunctionCallOutputBody, JsonObject, JsonValue, Level,
     MultiAgentMode, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem,
-    TurnEnvironmentParams, TurnItemsView,
+    TokenUsageBreakdown, TurnEnvironmentParams, TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -308,6 +308,9 @@ pub struct TurnCompletedNotification {
     /// Newer clients get the last message of the agent with it.
     #[serde(serialize_with = "without_items_when_older")]
     pub turn: Turn,
+    /// The tokens of all model calls of the turn; `None` when no provider reported any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsageBreakdown>,
 }
 
 /// Release 0.118.0 ends a turn without items.
