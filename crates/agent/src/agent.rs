@@ -9,7 +9,7 @@ use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, PermissionProfileSummary, ResponseItem,
+    AbsolutePathBuf, ConfigWarningNotification, Level, McpServerStatus, PermissionProfileSummary, ResponseItem,
     ReviewDelivery, ReviewStartParams, ServerNotification, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams,
     TurnStartParams,
 };
@@ -101,6 +101,8 @@ pub struct ForkThread {
     pub ephemeral: bool,
     /// Whether the fork stays attached to its source.
     pub attach: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    pub defer_goal: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -180,7 +182,11 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, boundary, ephemeral, attach, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, attach, defer_goal, overrides } = request;
+        if defer_goal && ephemeral {
+            let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
+            return reply(Err(Refusal::invalid(message)));
+        }
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -191,7 +197,7 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        let form = ForkForm { ephemeral, attach, boundary };
+        let form = ForkForm { ephemeral, attach, boundary, defer_goal };
         self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
     }
 
@@ -217,10 +223,10 @@ impl Agent {
 
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
     /// process.
-    pub async fn start_turn(&self, params: TurnStartParams, reply: Reply<Turn>) {
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
         let opener = &self.opener;
         let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
-        self.threads.start_turn_with(params, &choose, reply).await;
+        self.threads.start_turn_with(params, &choose, level, reply).await;
     }
 
     /// Changes settings of a loaded thread, without a turn.

@@ -324,6 +324,7 @@ impl Entry {
             ResponseItem::CustomToolCall { call_id, .. } => {
                 (Sort::Call(call_id.as_str().into(), CallSort::Custom), false)
             }
+            ResponseItem::AgentMessage { .. } => (Sort::Context, false),
             // The client ran the tool by itself, without a call.
             ResponseItem::FunctionCallOutput { call_id, .. } if call_id.is_empty() => (Sort::Context, false),
             ResponseItem::FunctionCallOutput { call_id, output, .. }

@@ -1,9 +1,10 @@
 //! Forking: a new thread with the history of another one.
 
 use jiff::Timestamp;
-use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
+use loomd_protocol::{ThreadGoalStall, ThreadGoalStatus, ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, ThreadRolledBack, TurnAborted};
-use loomd_store::{Batch, Durability, Position, Reader, StoredThread, ThreadId, Writer};
+use loomd_store::{Batch, Durability, Goal, Position, Reader, StoredThread, ThreadId, Writer};
+use uuid::Uuid;
 
 use crate::conversation::Conversation;
 use crate::event_sink::Subscriber;
@@ -56,6 +57,8 @@ pub struct ForkForm {
     pub attach: bool,
     /// Where its history ends; `None`: with the source's.
     pub boundary: Option<ForkBoundary>,
+    /// It takes the goal along, which continues after its first turn.
+    pub defer_goal: bool,
 }
 
 impl Threads {
@@ -68,10 +71,34 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        match self.copy(source, form, resolve).await {
+        let from = match &source {
+            Source::Id(id) if form.defer_goal => Some(*id),
+            _ => None,
+        };
+        let copied = async {
+            let (loading, turns) = self.copy(source, form, resolve).await?;
+            if let Some(from) = from {
+                self.copy_goal_to(from, loading.meta.id).await?;
+            }
+            Ok((loading, turns))
+        };
+        match copied.await {
             Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
+    }
+
+    /// Copies the goal of a thread, with what was used so far. An active one waits for the fork's first turn.
+    async fn copy_goal_to(&self, from: ThreadId, to: ThreadId) -> Result<(), Refusal> {
+        if let Some(loaded) = self.get(from)
+            && let Some(turn_id) = loaded.view.running_turn()
+        {
+            loaded.goals.flush(&turn_id).await;
+        }
+        let Some(goal) = self.store.work().goal(from).await? else { return Ok(()) };
+        let stalled = (goal.status == ThreadGoalStatus::Active).then_some(ThreadGoalStall::Deferred);
+        let copy = Goal { id: Uuid::now_v7(), stalled, turns: 0, idle_turns: 0, ..goal };
+        Ok(self.store.work().change_goal(to, move |goal| *goal = Some(copy)).await?)
     }
 
     async fn copy(&self, source: Source, mut form: ForkForm, resolve: Resolve) -> Result<ForkedThread, Refusal> {

@@ -155,6 +155,15 @@ pub(crate) async fn ends_interrupted(reader: &dyn Reader) -> Result<bool> {
     Ok(ended.await?.unwrap_or(false))
 }
 
+/// The id of the last turn.
+pub(crate) async fn last_turn_id(reader: &dyn Reader) -> Result<Option<String>> {
+    let id = |record| match record {
+        Record::EventMsg(Event::TaskStarted(started)) => Some(started.turn_id),
+        _ => None,
+    };
+    last(reader, None, "_started", id).await
+}
+
 /// Whether a turn has a message of the user.
 pub(crate) async fn has_user_message(reader: &dyn Reader, turn_id: &str) -> Result<bool> {
     let (mut within, mut found) = (false, false);

@@ -5,6 +5,7 @@
 //! Where to start: [`Agent`] for opening threads, [`Threads`] for all other requests, `thread` for the task that owns a
 //! loaded thread, [`turns`] for how turns are rebuilt from a rollout.
 
+mod additional_context;
 mod agent;
 mod agent_tree;
 mod agents;
@@ -81,7 +82,7 @@ pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};
 pub use extensions::{Extensions, ThreadExtensions};
-pub use fork::ForkBoundary;
+pub use fork::{ForkBoundary, ForkForm};
 pub use goals::{GoalChange, GoalLimits};
 pub use mcp::{McpServices, StatusDetail};
 pub use open::{ClientIdentity, Replay, ThreadOverrides};

@@ -68,6 +68,7 @@ pub(crate) struct LoadedThread {
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
     pub profile: Arc<Profile>,
+    pub goals: Arc<GoalCx>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -433,6 +434,8 @@ impl Threads {
             unwritten: Vec::new(),
             goals,
             interrupted: None,
+            last_turn: None,
+            sent_context: Default::default(),
             wake_at: None,
             closing: false,
             queued: VecDeque::new(),
@@ -459,7 +462,8 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
+        let goals = Arc::clone(&thread.goals);
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, goals });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;

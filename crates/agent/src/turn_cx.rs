@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::approval::{ApprovalParams, ApprovalRequest};
 use crate::event_log::EventLog;
 use crate::grants::Grants;
+use crate::guard::Denials;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
@@ -45,6 +46,8 @@ pub(crate) struct TurnCx {
     pub view: Arc<View>,
     /// The realtime session of the thread.
     pub realtime: Arc<RealtimeLink>,
+    /// What the reviewer has denied in the thread.
+    pub denials: Arc<Denials>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -114,6 +117,7 @@ impl TurnCx {
         cancel: CancellationToken,
         recorder: Recorder,
         realtime: Arc<RealtimeLink>,
+        denials: Arc<Denials>,
     ) -> Self {
         Self {
             thread,
@@ -126,6 +130,7 @@ impl TurnCx {
             events,
             view,
             realtime,
+            denials,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -204,6 +209,7 @@ impl TurnCx {
             events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
             realtime: Arc::clone(&self.realtime),
+            denials: Arc::clone(&self.denials),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),

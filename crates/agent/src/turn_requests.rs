@@ -1,16 +1,20 @@
 //! Requests about turns. Each is sent to the thread's task, which replies.
 
 use loomd_protocol::{
-    ResponseItem, ReviewTarget, ThreadBackgroundTerminal, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams,
-    TurnSettingsUpdateParams, TurnStartParams, TurnSteerParams, UserInput,
+    JsonValue, Level, ResponseItem, ReviewTarget, SessionSource, ThreadBackgroundTerminal, ThreadSampleParams,
+    ThreadSampleResponse, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnSettingsUpdateParams,
+    TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::ThreadId;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use crate::additional_context;
 use crate::confinement::CommandPolicy;
 use crate::event_sink::Subscriber;
-use crate::inbox::UserMessageInput;
 use crate::fork::ForkForm;
+use crate::goal_requests::{direct_input, has_path};
+use crate::inbox::UserMessageInput;
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
 use crate::settings::{Profile, Resolve};
 use crate::thread::{Op, Opened, Reply, Reverted};
@@ -27,10 +31,10 @@ pub(crate) type ChooseProfile<'a> = dyn Fn(&str, &str, &Profile) -> Result<Comma
 impl Threads {
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
     /// process.
-    pub async fn start_turn(&self, params: TurnStartParams, reply: Reply<Turn>) {
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
         let unknown =
             |id: &str, _: &str, _: &Profile| Err(Refusal::invalid(format!("unknown permission profile `{id}`")));
-        self.start_turn_with(params, &unknown, reply).await;
+        self.start_turn_with(params, &unknown, level, reply).await;
     }
 
     /// Like [`Self::start_turn`]; `choose` finds out what a permission profile stands for in the folder of a thread.
@@ -38,15 +42,31 @@ impl Threads {
         &self,
         mut params: TurnStartParams,
         choose: &ChooseProfile<'_>,
+        level: Level,
         reply: Reply<Turn>,
     ) {
-        let checked = check_turn_start(&mut params).and_then(|id| Ok((id, self.chosen(id, &params, choose)?)));
+        let checked = check_turn_start(&mut params).and_then(|id| {
+            self.check_direct_input(id)?;
+            Ok((id, self.chosen(id, &params, choose)?))
+        });
         let (id, chosen) = match checked {
             Ok(checked) => checked,
             Err(refusal) => return reply(Err(refusal)),
         };
+        self.send_turn(id, params, chosen, level, reply).await;
+    }
+
+    /// Starts a turn of any thread, also of an agent that clients may not direct.
+    pub(crate) async fn send_turn(
+        &self,
+        id: ThreadId,
+        params: TurnStartParams,
+        chosen: Option<Box<CommandPolicy>>,
+        level: Level,
+        reply: Reply<Turn>,
+    ) {
         let _lane = self.lanes.enter(id).await;
-        let op = Op::StartTurn { params: Box::new(params), chosen, reply };
+        let op = Op::StartTurn { params: Box::new(params), chosen, level, reply };
         if let Err(Op::StartTurn { reply, .. }) = self.send(id, op).await {
             reply(Err(Refusal::not_found(id)));
         }
@@ -155,17 +175,50 @@ impl Threads {
         }
     }
 
-    /// Interrupts the running turn.
-    pub async fn interrupt(&self, id: ThreadId, turn_id: String, reply: Reply<()>) {
+    /// Interrupts the running turn. Without one a newer client is refused.
+    pub async fn interrupt(&self, id: ThreadId, turn_id: String, level: Level, reply: Reply<()>) {
+        let strict = level >= Level::V0_166;
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Interrupt { reply, .. }) = self.send(id, Op::Interrupt { turn_id, reply }).await {
+        if let Err(Op::Interrupt { reply, .. }) = self.send(id, Op::Interrupt { turn_id, strict, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
 
     /// Replaces a thread's conversation by a summary.
     pub async fn compact(&self, id: ThreadId, reply: Reply<Turn>) {
-        self.replace(id, Work::Compact, reply).await;
+        match self.check_direct_input(id) {
+            Ok(()) => self.replace(id, Work::Compact, reply).await,
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    /// Refuses input for a loaded agent that only its parent may direct.
+    fn check_direct_input(&self, id: ThreadId) -> Result<(), Refusal> {
+        let Some(loaded) = self.get(id) else { return Ok(()) };
+        direct_input(matches!(loaded.view.thread().source, SessionSource::SubAgent(agent) if has_path(&agent)))
+    }
+
+    /// Calls the model once on top of a loaded thread, which keeps nothing of it.
+    pub async fn sample(
+        &self,
+        id: ThreadId,
+        params: ThreadSampleParams,
+        cancel: CancellationToken,
+        reply: Reply<ThreadSampleResponse>,
+    ) {
+        let _lane = self.lanes.enter(id).await;
+        let op = Op::Sample { params: Box::new(params), cancel, reply };
+        if let Err(Op::Sample { reply, .. }) = self.send(id, op).await {
+            reply(Err(Refusal::invalid("thread/sample requires a loaded source")));
+        }
+    }
+
+    /// Lets the user allow an action that the reviewer denied.
+    pub async fn approve_denied(&self, id: ThreadId, event: JsonValue, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::ApproveDenied { reply, .. }) = self.send(id, Op::ApproveDenied { event, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
     }
 
     /// Runs a command of the user in a thread, without the model.
@@ -246,6 +299,7 @@ impl Threads {
         if !self.is_loaded(id) {
             return Err(Refusal::not_found(id));
         }
+        self.check_direct_input(id)?;
         if params.expected_turn_id.is_empty() {
             return Err(Refusal::invalid("expectedTurnId must not be empty"));
         }
@@ -312,6 +366,17 @@ fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
 
 fn check_settings(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
     let id = parse_id(&params.thread_id)?;
+    if let Some(output) = &params.tool_output {
+        if !params.input.is_empty() {
+            return Err(Refusal::invalid("`toolOutput` cannot be combined with nonempty `input`"));
+        }
+        if output.name.is_empty() {
+            return Err(Refusal::invalid("`toolOutput.name` must not be empty"));
+        }
+    }
+    if let Some(entries) = &params.additional_context {
+        additional_context::check(entries)?;
+    }
     check_environments(params.environments.as_deref())?;
     if params.disabled_plugin_ids.as_ref().is_some_and(|ids| !ids.is_empty()) {
         return Err(Refusal::invalid("disabledPluginIds is not supported yet"));

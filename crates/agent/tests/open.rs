@@ -11,7 +11,7 @@ use loomd_agent::{
 };
 use loomd_config::{ConfigSources, LiveSources, Overrides};
 use loomd_model::Http;
-use loomd_protocol::{AbsolutePathBuf, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus};
+use loomd_protocol::{AbsolutePathBuf, Level, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus};
 use loomd_store::{FileStore, Options};
 use serde_json::json;
 use tempfile::TempDir;
@@ -108,7 +108,7 @@ impl FrontEnd {
     async fn turn(&self, thread_id: &str, text: &str) -> Vec<String> {
         let params = json!({ "threadId": thread_id, "input": [{ "type": "text", "text": text }] });
         let (reply, started) = reply::<Turn>();
-        self.agent.threads().start_turn(serde_json::from_value(params).unwrap(), reply).await;
+        self.agent.threads().start_turn(serde_json::from_value(params).unwrap(), Level::V0_118, reply).await;
         let turn = started.await.unwrap().unwrap();
         let mut messages = Vec::new();
         let mut notifications = self.notifications.lock().await;

@@ -189,5 +189,6 @@ pub fn fork(thread_id: impl Into<String>) -> ThreadForkParams {
         ephemeral: false,
         exclude_turns: false,
         persist_extended_history: false,
+        defer_goal_continuation: false,
     }
 }

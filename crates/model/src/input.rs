@@ -134,6 +134,11 @@ enum Sent<'a> {
         execution: &'a str,
         arguments: &'a JsonValue,
     },
+    AgentMessage {
+        author: &'a str,
+        recipient: &'a str,
+        content: &'a [ContentItem],
+    },
     FunctionCallOutput {
         #[serde(skip_serializing_if = "str::is_empty")]
         call_id: &'a str,
@@ -197,6 +202,9 @@ impl<'a> Sent<'a> {
             }
             ResponseItem::ToolSearchCall { call_id, status, execution, arguments, id: _ } => {
                 Self::ToolSearchCall { call_id: call_id.as_deref(), status: status.as_deref(), execution, arguments }
+            }
+            ResponseItem::AgentMessage { author, recipient, content } => {
+                Self::AgentMessage { author, recipient, content }
             }
             ResponseItem::FunctionCallOutput { call_id, name, namespace, output } => {
                 Self::FunctionCallOutput { call_id, name: name.as_deref(), namespace: namespace.as_deref(), output }

@@ -45,6 +45,7 @@ client_requests! {
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
+        "thread/fork.deferGoalContinuation" if |p| p.defer_goal_continuation, hides "deferGoalContinuation";
         "thread/fork.attachToSource" if |p| p.attach_to_source, hides "attachToSource";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/fork.permissions" if |p| p.permissions.is_some(), hides "permissions";
@@ -65,6 +66,7 @@ client_requests! {
     stable ThreadShellCommand "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse;
     experimental ThreadBackgroundTerminalsClean "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse;
     stable ThreadRollback "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse;
+    stable ThreadApproveGuardianDeniedAction "thread/approveGuardianDeniedAction" (ThreadApproveGuardianDeniedActionParams) -> ThreadApproveGuardianDeniedActionResponse;
     stable ThreadGoalSet "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse;
     stable ThreadGoalGet "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse;
     stable ThreadGoalClear "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse;
@@ -118,6 +120,8 @@ client_requests! {
     stable TurnStart "turn/start" (TurnStartParams) -> TurnStartResponse {
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "turn/start.collaborationMode" if |p| p.collaboration_mode.is_some(), hides "collaborationMode";
+        "turn/start.additionalContext" if |p| p.additional_context.is_some(), hides "additionalContext";
+        "turn/start.responsesapiClientMetadata" if |p| p.responsesapi_client_metadata.is_some(), hides "responsesapiClientMetadata";
         "turn/start.permissions" if |p| p.permissions.is_some(), hides "permissions";
         "turn/start.environments" if |p| p.environments.is_some(), hides "environments";
         "turn/start.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
@@ -213,19 +217,7 @@ unbuilt! {
     experimental "userVerification/delete";
     experimental "userVerification/verify";
     experimental "userVerification/cancel";
-    experimental "thread/sample";
-    experimental "thread/sample/cancel";
     experimental "thread/prediction/request";
-    stable "thread/goal/set";
-    stable "thread/goal/get";
-    stable "thread/goal/clear";
-    experimental "thread/queue/add";
-    experimental "thread/queue/list";
-    experimental "thread/queue/update";
-    experimental "thread/queue/delete";
-    experimental "thread/queue/reorder";
-    experimental "thread/queue/start";
-    stable "thread/approveGuardianDeniedAction";
     experimental "plugin/search";
     stable "plugin/reconcile";
     stable "plugin/skill/read";
@@ -262,10 +254,6 @@ unbuilt! {
     stable "account/sendAddCreditsNudgeEmail";
     stable "account/usage/read";
     stable "feedback/save";
-    experimental "process/spawn";
-    experimental "process/writeStdin";
-    experimental "process/kill";
-    experimental "process/resizePty";
     stable "externalAgentConfig/import/recordHistory";
     stable "externalAgentConfig/import/readHistories";
 }
@@ -300,9 +288,13 @@ server_notifications! {
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
-    plain ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
-    plain ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
-    plain ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
+    newer ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
+    newer ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
+    newer Warning "warning" (WarningNotification);
+    newer GuardianWarning "guardianWarning" (GuardianWarningNotification);
+    newer TurnModerationMetadata "turn/moderationMetadata" (TurnModerationMetadataNotification);
+    newer FileChangePatchUpdated "item/fileChange/patchUpdated" (FileChangePatchUpdatedNotification);
+    newer ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
     plain ThreadTokenUsageUpdated "thread/tokenUsage/updated" (ThreadTokenUsageUpdatedNotification);
     plain TurnStarted "turn/started" (TurnStartedNotification);
     plain HookStarted "hook/started" (HookStartedNotification);
@@ -318,8 +310,8 @@ server_notifications! {
     text AgentMessageDelta "item/agentMessage/delta" (AgentMessageDeltaNotification);
     text PlanDelta "item/plan/delta" (PlanDeltaNotification);
     plain CommandExecOutputDelta "command/exec/outputDelta" (CommandExecOutputDeltaNotification);
-    plain ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
-    plain ProcessExited "process/exited" (ProcessExitedNotification);
+    newer ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
+    newer ProcessExited "process/exited" (ProcessExitedNotification);
     text CommandExecutionOutputDelta "item/commandExecution/outputDelta" (CommandExecutionOutputDeltaNotification);
     plain CommandExecutionTerminalInteraction "item/commandExecution/terminalInteraction" (TerminalInteractionNotification);
     text FileChangeOutputDelta "item/fileChange/outputDelta" (FileChangeOutputDeltaNotification);

@@ -48,6 +48,8 @@ pub struct App {
     pub(crate) plugins: Arc<Plugins>,
     /// The requests that are being worked on.
     pub(crate) requests: RequestCount,
+    /// Whether clients on the network may run programs outside of sandboxes.
+    pub(crate) remote_processes: bool,
     store: FileStore,
     started: AtomicBool,
     is_replay: bool,
@@ -113,6 +115,7 @@ impl App {
             sources,
             warnings,
             identity: Identity::new(config),
+            remote_processes: config.config.loomd.as_ref().and_then(|own| own.remote_processes).unwrap_or(false),
             server_requests,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),

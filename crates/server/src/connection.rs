@@ -32,6 +32,7 @@ use crate::in_flight::{InFlight, Kind};
 use crate::limits;
 use crate::outbound::{Notification, OutboundQueue};
 use crate::processes::Processes;
+use crate::samples::Samples;
 use crate::throttle::{Throttle, short};
 
 /// A message from a transport.
@@ -40,6 +41,9 @@ pub(crate) enum Inbound {
     /// The beginning of a message that was too long to keep.
     Oversized(Bytes),
 }
+
+/// The transport of clients that may be on other machines or belong to other users.
+pub(crate) const REMOTE: &str = "remote websocket";
 
 /// The source of a connection's messages.
 pub(crate) trait Source: Send {
@@ -71,6 +75,8 @@ pub(crate) async fn serve(
         client: None,
         requests: InFlight::default(),
         processes: Arc::default(),
+        spawned: Arc::default(),
+        samples: Arc::default(),
         unexpected: Throttle::default(),
     };
     async {
@@ -119,6 +125,8 @@ struct Connection {
     requests: InFlight,
     /// The programs that its client runs.
     processes: Arc<Processes>,
+    spawned: Arc<Processes>,
+    samples: Arc<Samples>,
     /// Logs of invalid messages.
     unexpected: Throttle,
 }
@@ -255,6 +263,9 @@ impl Connection {
             client: Arc::clone(client),
             outbound: Arc::clone(&self.outbound),
             processes: Arc::clone(&self.processes),
+            spawned: Arc::clone(&self.spawned),
+            samples: Arc::clone(&self.samples),
+            may_run_processes: self.transport != REMOTE || self.app.remote_processes,
             answer: AnswerSlot::new(id, Arc::clone(&self.outbound)),
         };
         let method = request.method();
@@ -315,6 +326,8 @@ impl Connection {
     /// Stops the programs that the client can no longer reach. On stdio it may still read answers, so programs without
     /// an id run to their end.
     fn end_processes(&self) {
+        self.spawned.stop();
+        self.samples.cancel_all();
         match self.transport {
             "stdio" => self.processes.stop_named(),
             _ => self.processes.stop(),
@@ -368,6 +381,8 @@ mod tests {
             client: None,
             requests: InFlight::default(),
             processes: Arc::default(),
+            spawned: Arc::default(),
+        samples: Arc::default(),
             unexpected: Throttle::default(),
         }
     }

@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::outbound::OutboundQueue;
 use crate::processes::Processes;
+use crate::samples::Samples;
 
 /// What a handler may use: the server, the client that made the request, and the answer to it.
 pub(crate) struct Context {
@@ -18,6 +19,8 @@ pub(crate) struct Context {
     pub processes: Arc<Processes>,
     /// The programs of `process/spawn`.
     pub spawned: Arc<Processes>,
+    /// The samples that the client waits for.
+    pub samples: Arc<Samples>,
     /// Whether the client may run programs outside of sandboxes.
     pub may_run_processes: bool,
     pub answer: AnswerSlot,

@@ -6,7 +6,7 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals, history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue, read_state, realtime, search, sections, services, settings, skills, summary, terminals, thread, thread_list, thread_search, turn, windows,
+    account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals, history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue, read_state, realtime, sample, search, sections, services, settings, skills, summary, terminals, thread, thread_list, thread_search, turn, windows,
 };
 
 /// A method that this server answers.
@@ -96,6 +96,7 @@ handlers! {
     AccountBedrockCheckGovCloudRequirements => services::gov_cloud;
     RemoteControlStatusRead => services::remote_control;
     ThreadItemsList => thread::list_items;
+    ThreadApproveGuardianDeniedAction => turn::approve_denied;
     ThreadGoalSet => goals::set;
     ThreadGoalGet => goals::get;
     ThreadGoalClear => goals::clear;
@@ -106,6 +107,8 @@ handlers! {
     ThreadQueueReorder => queue::reorder;
     ThreadQueueStart => queue::start;
     ThreadList => thread_list::list;
+    ThreadSample => sample::sample;
+    ThreadSampleCancel => sample::cancel;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
     ThreadMetadataUpdate => thread::update_metadata;
@@ -189,8 +192,6 @@ handlers! {
 }
 
 refused! {
-    ThreadSample => RpcError::internal("thread/sample is not available yet");
-    ThreadSampleCancel => RpcError::internal("thread/sample/cancel is not available yet");
     // The connection answers the first one.
     Initialize => RpcError::invalid_request("Already initialized");
 }

@@ -29,6 +29,7 @@ mod plugins;
 mod processes;
 mod refusals;
 mod requests;
+mod samples;
 mod search;
 mod server_requests;
 mod shutdown;

@@ -191,6 +191,11 @@ impl GoalCx {
         }
     }
 
+    /// Stores what the running turn has used so far.
+    pub async fn flush(&self, turn_id: &str) {
+        _ = self.store_counts(turn_id, |_| ()).await;
+    }
+
     /// What the running turn is to be told before its next model call.
     pub fn take_note(&self) -> Option<TurnNote> {
         self.meter.lock().note.take()

@@ -247,6 +247,13 @@ impl Thread {
         self.begin_idle_work().await;
     }
 
+    /// Publishes the goal that a fork took along.
+    pub(super) async fn publish_forked_goal(&self) {
+        if let Ok(Some(goal)) = self.goals.read().await {
+            self.events.publish(updated_notification(self.id, &goal, None)).await;
+        }
+    }
+
     /// Sends the goal to a client that has joined the thread.
     pub(super) async fn notify_goal(&self, subscriber: Subscriber) {
         let notification = match self.goals.read().await {

@@ -9,6 +9,7 @@ mod recording;
 mod revert;
 mod running;
 mod running_turn;
+mod sample;
 mod settings;
 mod state;
 mod task;

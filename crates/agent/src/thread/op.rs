@@ -5,10 +5,12 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, QueuedSubmission, ResponseItem, Thread as WireThread, ThreadBackgroundTerminal,
-    ThreadGoal, ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, UserInput,
+    DeprecationNoticeNotification, JsonValue, Level, QueuedSubmission, ResponseItem, Thread as WireThread,
+    ThreadBackgroundTerminal, ThreadGoal, ThreadSampleParams, ThreadSampleResponse, ThreadUnsubscribeStatus,
+    Turn as WireTurn, TurnStartParams, UserInput,
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::confinement::CommandPolicy;
 use crate::event_sink::Subscriber;
@@ -79,6 +81,8 @@ pub(crate) enum Op {
     StartTurn {
         params: Box<TurnStartParams>,
         chosen: Option<Box<CommandPolicy>>,
+        /// The release of the protocol that the client speaks.
+        level: Level,
         reply: Reply<WireTurn>,
     },
     /// Changes settings without a turn. The input of the params is empty.
@@ -118,6 +122,8 @@ pub(crate) enum Op {
     /// An empty `turn_id` means the running turn, whichever it is.
     Interrupt {
         turn_id: String,
+        /// Refused when no turn is running, instead of answered at once.
+        strict: bool,
         reply: Reply<()>,
     },
     SetGoal {
@@ -134,6 +140,24 @@ pub(crate) enum Op {
     StartQueued {
         message: Option<String>,
         reply: Reply<WireTurn>,
+    },
+    /// One model call of which the thread keeps nothing.
+    Sample {
+        params: Box<ThreadSampleParams>,
+        cancel: CancellationToken,
+        reply: Reply<ThreadSampleResponse>,
+    },
+    /// The user allows an action that the reviewer denied.
+    ApproveDenied {
+        event: JsonValue,
+        reply: Reply<()>,
+    },
+    /// A message of another agent.
+    AgentMessage {
+        message: Box<ResponseItem>,
+        /// Whether it begins a turn when none is running.
+        start: bool,
+        reply: Reply<()>,
     },
     /// Starts a turn in place of the running one.
     Replace {

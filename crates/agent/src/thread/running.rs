@@ -5,12 +5,13 @@ use std::sync::atomic::Ordering;
 
 use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, ModeKind, NonSteerableTurnKind, ServerNotification, ThreadItem,
-    ThreadReadStateChangedNotification, Turn as WireTurn, TurnCompletedNotification, TurnError, TurnItemsView,
-    TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
+    CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
+    ServerNotification, SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn,
+    TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
+    UserInput,
 };
 use loomd_store::Position;
-use loomd_store::rollout::AgentStatus;
+use loomd_store::rollout::{AgentStatus, CompletedItem};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -24,12 +25,13 @@ use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
 use super::state::Thread;
 use crate::confinement::CommandPolicy;
+use crate::agent_tree::Notice;
 use crate::context;
 use crate::given_up::given_up;
 use crate::goals::TurnResult;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input, UserMessageInput};
-use crate::message::message;
+use crate::message::{agent_message, message};
 use crate::prompts;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
@@ -49,14 +51,19 @@ impl Thread {
         &mut self,
         mut params: TurnStartParams,
         chosen: Option<Box<CommandPolicy>>,
+        level: Level,
         reply: Reply<WireTurn>,
     ) {
-        if params.input.is_empty() {
+        if params.input.is_empty() && params.tool_output.is_none() && level < Level::V0_166 {
             return reply(Err(Refusal::invalid("input must not be empty")));
         }
-        let client_id = params.client_user_message_id.take();
-        let input = UserMessageInput { content: std::mem::take(&mut params.input), client_id };
-        let output_schema = params.output_schema.take();
+        if level >= Level::V0_166
+            && let Some(refusal) = self.running.as_ref().and_then(not_startable)
+        {
+            return reply(Err(refusal));
+        }
+        let mut answer = AnswerWork::of(&mut params);
+        answer.context = self.sent_context.update(params.additional_context.take().unwrap_or_default());
         let before = self.settings.clone();
         let disallowed = self.disallowed(&params);
         if disallowed.is_none() {
@@ -64,9 +71,8 @@ impl Thread {
         }
         if self.running.is_some() {
             self.settings_changed(&before).await;
-            return self.steer_or_queue(input, output_schema, reply);
+            return self.steer_or_queue(answer, reply);
         }
-        let answer = AnswerWork { output_schema, ..AnswerWork::user(input) };
         let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
         let prepared = match self.prepare_turn().await {
             Ok(prepared) => prepared,
@@ -85,7 +91,7 @@ impl Thread {
     /// Starts a turn with the thread's settings, or adds the input to the running one.
     pub(crate) async fn submit(&mut self, input: Vec<UserInput>, reply: Reply<WireTurn>) {
         if self.running.is_some() {
-            return self.steer_or_queue(input.into(), None, reply);
+            return self.steer_or_queue(AnswerWork::user(input), reply);
         }
         let work = Work::Answer(Box::new(AnswerWork::user(input)));
         if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
@@ -95,24 +101,31 @@ impl Thread {
 
     /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
     /// output schema, which is that of a whole turn.
-    fn steer_or_queue(&mut self, input: UserMessageInput, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
-        let input = match &self.running {
-            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() && output_schema.is_none() => {
-                match running.inbox.put(Input::User(input)) {
-                    Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
-                    Err(Input::User(input)) => input,
-                    Err(Input::Injected(_)) => UserMessageInput::default(),
+    fn steer_or_queue(&mut self, mut answer: AnswerWork, reply: Reply<WireTurn>) {
+        if let Some(running) = &self.running
+            && running.kind == TurnKind::Regular
+            && !running.is_stopping()
+            && answer.output_schema.is_none()
+            && let TurnInput::User(input) = &mut answer.input
+            && !input.content.is_empty()
+        {
+            for item in std::mem::take(&mut answer.context) {
+                if let Err(Input::Injected(item)) = running.inbox.put(Input::Injected(Box::new(item))) {
+                    answer.context.push(*item);
                 }
             }
-            _ => input,
-        };
+            match running.inbox.put(Input::User(std::mem::take(input))) {
+                Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
+                Err(Input::User(refused)) => *input = refused,
+                Err(Input::Injected(_) | Input::Agent { .. }) => {}
+            }
+        }
         if self.queued.len() >= MAX_QUEUED {
             return reply(Err(Refusal::invalid("too many turns wait for the running one")));
         }
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
-        let work = Work::Answer(Box::new(AnswerWork { output_schema, ..AnswerWork::user(input) }));
-        self.queued.push_back(QueuedTurn { turn_id, work, replaces: false });
+        self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false });
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
@@ -156,8 +169,10 @@ impl Thread {
 
     /// Interrupts the running turn, or removes a queued one. Replies when the turn has stopped, at once when none is
     /// running.
-    pub(crate) async fn interrupt(&mut self, turn_id: &str, reply: Reply<()>) {
-        let Some(running) = &mut self.running else { return reply(Ok(())) };
+    pub(crate) async fn interrupt(&mut self, turn_id: &str, strict: bool, reply: Reply<()>) {
+        let Some(running) = &mut self.running else {
+            return reply(if strict { Err(Refusal::invalid("no active turn to interrupt")) } else { Ok(()) });
+        };
         if !turn_id.is_empty() && turn_id != running.turn_id {
             let at = self.queued.iter().position(|queued| queued.turn_id == turn_id);
             if let Some(queued) = at.and_then(|at| self.queued.remove(at)) {
@@ -263,6 +278,7 @@ impl Thread {
             cancel.clone(),
             recorder,
             Arc::clone(&self.realtime_link),
+            Arc::clone(&self.guard.denials),
         ));
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
@@ -313,7 +329,7 @@ impl Thread {
         self.tools.agent_tree.set(self.id, AgentStatus::Running);
     }
 
-    fn scope(&mut self, cx: &TurnCx) -> ModelScope {
+    pub(super) fn scope(&mut self, cx: &TurnCx) -> ModelScope {
         ModelScope {
             session_id: self.id.to_string(),
             subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
@@ -366,13 +382,14 @@ impl Thread {
         self.complete_open_items(&running.turn_id, running.cx.is_broken()).await;
         self.view.set_running_turn(None);
         self.record_notifications().await;
-        self.notify_parent(&outcome);
+        self.notify_parent(&outcome, &running.turn_id);
         self.realtime_link.turn_ended(&running.turn_id, outcome.error_text());
         if running.queued_message {
             self.settle_queued_message(&running.turn_id).await;
         }
         let result = self.turn_result(&running, &outcome);
         self.interrupted = Some(result == TurnResult::Interrupted);
+        self.last_turn = Some(running.turn_id.clone());
         self.goals.end_turn(&running.turn_id, result, running.goal_turn).await;
         if running.goal_turn && !self.goals.limits().pause.is_zero() {
             self.wake_at = Instant::now().checked_add(self.goals.limits().pause);
@@ -456,20 +473,91 @@ impl Thread {
     }
 
     /// Notifies the parent agent, before the end of the turn is published.
-    fn notify_parent(&self, outcome: &Outcome) {
+    fn notify_parent(&self, outcome: &Outcome, turn_id: &str) {
         let status = match outcome {
             Outcome::Completed { last_message } => AgentStatus::Completed(last_message.clone()),
             Outcome::Failed(error) => AgentStatus::Errored(error.message.clone()),
             Outcome::Interrupted => AgentStatus::Interrupted,
         };
-        let Ok(text) = prompts::subagent_notification(&self.id.to_string(), &status) else {
+        let Some(notice) = self.notice(&status, turn_id) else {
             return self.tools.agent_tree.set(self.id, status);
         };
-        let notification = Box::new(message("user", text));
-        let Some(parent) = self.tools.agent_tree.turn_ended(self.id, status, notification) else { return };
+        let Some(parent) = self.tools.agent_tree.turn_ended(self.id, status, notice) else { return };
         let host = Arc::clone(&self.host);
         // An idle parent records it at once. Not waited for: the parent may be waiting for this thread.
         tokio::spawn(async move { host.record_notifications(parent).await });
+    }
+
+    /// What the parent agent is told about the end of a turn.
+    fn notice(&self, status: &AgentStatus, turn_id: &str) -> Option<Notice> {
+        let agent_tree = &self.tools.agent_tree;
+        let agent = agent_tree.find(self.id)?;
+        let Some(path) = agent.path else {
+            let text = prompts::subagent_notification(&self.id.to_string(), status).ok()?;
+            return Some(Notice { item: Box::new(message("user", text)), activity: None });
+        };
+        let text = match status {
+            AgentStatus::Completed(text) => text.clone().unwrap_or_default(),
+            AgentStatus::Errored(text) => format!("The turn failed: {text}"),
+            _ => "The turn was interrupted.".into(),
+        };
+        let activity = CompletedItem::SubAgentActivity {
+            id: format!("subagent-completed-{turn_id}"),
+            kind: SubAgentActivityKind::Completed,
+            agent_thread_id: self.id.to_string(),
+            agent_path: path.clone(),
+            model: None,
+            reasoning_effort: None,
+        };
+        let item = Box::new(agent_message(path, agent_tree.path(agent.parent), text));
+        Some(Notice { item, activity: Some(activity) })
+    }
+
+    /// Notes that the user allows what the reviewer had denied, and tells the model before its next call.
+    pub(crate) async fn approve_denied(&mut self, event: &JsonValue, reply: Reply<()>) {
+        let action = match self.guard.denials.approve(event) {
+            Ok(Some(action)) => action,
+            Ok(None) => return reply(Ok(())),
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let item = message("developer", prompts::approved_denial(&action));
+        let running = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular);
+        if let Some(running) = running
+            && running.inbox.put(Input::Injected(Box::new(item.clone()))).is_ok()
+        {
+            return reply(Ok(()));
+        }
+        reply(self.record_item(item).await);
+    }
+
+    /// Takes a message of another agent: into the running turn, into a new one, or into the conversation.
+    pub(crate) async fn agent_message(&mut self, item: Box<ResponseItem>, start: bool, reply: Reply<()>) {
+        let mut input = Input::Injected(item);
+        if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular) {
+            input = match running.inbox.put(input) {
+                Ok(()) => return reply(Ok(())),
+                Err(refused) => refused,
+            };
+        }
+        let Input::Injected(item) = input else { return reply(Ok(())) };
+        if !start {
+            return reply(match self.running {
+                None => self.record_item(*item).await,
+                Some(_) => Err(Refusal::invalid("the agent takes no messages now")),
+            });
+        }
+        let work = Work::Answer(Box::new(AnswerWork { input: TurnInput::Message(*item), ..AnswerWork::default() }));
+        if self.running.is_some() {
+            if self.queued.len() >= MAX_QUEUED {
+                return reply(Err(Refusal::invalid("too many turns wait for the running one")));
+            }
+            self.queued.push_back(QueuedTurn { turn_id: new_turn_id(), work, replaces: false });
+            return reply(Ok(()));
+        }
+        reply(match self.begin_turn(new_turn_id(), work, None).await {
+            Ok(()) => Ok(()),
+            Err((refusal, _)) => Err(refusal),
+        });
     }
 
     fn subagents(&self) -> Vec<(String, String)> {
@@ -543,6 +631,16 @@ fn shown_turn(id: String, work: &Work) -> WireTurn {
 fn refuse(reply: Option<Reply<WireTurn>>, refusal: Refusal) {
     if let Some(reply) = reply {
         reply(Err(refusal));
+    }
+}
+
+/// The refusal of a turn that would have to steer the running one, which takes no input.
+fn not_startable(running: &RunningTurn) -> Option<Refusal> {
+    match running.kind {
+        _ if running.is_stopping() => None,
+        TurnKind::Review => Some(not_steerable(NonSteerableTurnKind::Review, "cannot steer a review turn")),
+        TurnKind::Compact => Some(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn")),
+        TurnKind::Regular | TurnKind::ShellCommand => None,
     }
 }
 

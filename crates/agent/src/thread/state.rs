@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 use super::memory::{Memory, UnwrittenItem};
 use super::running_turn::{QueuedTurn, RunningTurn};
+use crate::additional_context::SentContext;
 use crate::busy::Busy;
 use crate::event_log::EventLog;
 use crate::goals::GoalCx;
@@ -53,6 +54,10 @@ pub(crate) struct Thread {
     pub goals: Arc<GoalCx>,
     /// Whether the last turn was interrupted; `None` when only the rollout knows.
     pub interrupted: Option<bool>,
+    /// The context of clients that the model was sent.
+    pub sent_context: SentContext,
+    /// The last turn that ended while the thread was loaded.
+    pub last_turn: Option<String>,
     /// When the goal may start its next turn, if it has to wait.
     pub wake_at: Option<Instant>,
     /// The thread is being unloaded and starts no more turns.

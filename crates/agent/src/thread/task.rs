@@ -64,11 +64,14 @@ impl Thread {
             drop(registration);
             return reply(Err(refusal));
         }
-        let resumed = matches!(first, LoadReason::Resumed { .. });
+        let (resumed, forked) =
+            (matches!(first, LoadReason::Resumed { .. }), matches!(first, LoadReason::Forked { .. }));
         self.begin(first, reply).await;
         self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
         if resumed {
             self.resume_goal().await;
+        } else if forked {
+            self.publish_forked_goal().await;
         }
         let mut closed = None;
         loop {
@@ -217,7 +220,7 @@ impl Thread {
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
             Op::Show { turns, reply } => reply(self.show(turns).await),
-            Op::StartTurn { params, chosen, reply } => self.start_turn(*params, chosen, reply).await,
+            Op::StartTurn { params, chosen, level, reply } => self.start_turn(*params, chosen, level, reply).await,
             Op::UpdateSettings { params, chosen, reply } => self.update_settings(*params, chosen, reply).await,
             Op::UpdateTurn { turn_id, change, reply } => reply(Ok(self.update_turn(&turn_id, change))),
             Op::Revert { before, reply } => self.revert(before, reply).await,
@@ -225,11 +228,14 @@ impl Thread {
             Op::ListTerminals(reply) => reply(Ok(self.list_terminals())),
             Op::EndTerminal { process_id, reply } => reply(Ok(self.tools.terminals.end(process_id))),
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
-            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
+            Op::Interrupt { turn_id, strict, reply } => self.interrupt(&turn_id, strict, reply).await,
             Op::SetGoal { change, reply } => self.set_goal(change, reply).await,
             Op::ClearGoal(reply) => self.clear_goal(reply).await,
             Op::Enqueue { client_id, input, reply } => self.enqueue(client_id, input, reply).await,
             Op::StartQueued { message, reply } => self.start_queued(message, reply).await,
+            Op::Sample { params, cancel, reply } => self.sample(*params, cancel, reply).await,
+            Op::ApproveDenied { event, reply } => self.approve_denied(&event, reply).await,
+            Op::AgentMessage { message, start, reply } => self.agent_message(message, start, reply).await,
             Op::Replace { work, reply } => self.replace(work, reply).await,
             Op::ItemEnded { ended, done } => {
                 self.item_ended(*ended).await;

@@ -7,6 +7,7 @@ mod apply_patch;
 mod built_in;
 mod calls;
 mod client;
+mod collaboration;
 mod command;
 mod cx;
 mod deltas;

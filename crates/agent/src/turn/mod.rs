@@ -10,6 +10,7 @@ mod hooks;
 mod hosted;
 mod metadata;
 mod model_call;
+mod patch_stream;
 mod regular;
 mod replay;
 mod reroute;

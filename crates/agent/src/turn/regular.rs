@@ -74,12 +74,19 @@ impl TurnTask {
 
     /// Adds what the turn begins with to the conversation. False when hooks refused it.
     async fn begin_with(&mut self, input: TurnInput) -> Result<bool, Failure> {
+        for item in std::mem::take(&mut self.progress.given_context) {
+            self.append(&item).await;
+        }
         match input {
             // Without input the model goes on from the conversation as it is.
             TurnInput::User(input) if input.content.is_empty() => Ok(true),
             TurnInput::User(input) => self.submit(input).await,
             TurnInput::Goal(prompt) => {
                 self.append(&message("user", prompt)).await;
+                Ok(true)
+            }
+            TurnInput::Message(item) => {
+                self.append(&item).await;
                 Ok(true)
             }
             TurnInput::ToolOutput(output) => {
@@ -116,6 +123,11 @@ impl TurnTask {
             Input::User(input) => self.submit(input).await,
             Input::Injected(item) => {
                 self.append(&item).await;
+                Ok(true)
+            }
+            Input::Agent { item, activity } => {
+                self.append(&item).await;
+                self.cx.complete_at_once(activity).await;
                 Ok(true)
             }
         }

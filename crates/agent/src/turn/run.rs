@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use loomd_protocol::{ServerNotification, WarningNotification};
 use loomd_store::Durability;
 use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
 
@@ -21,8 +22,9 @@ impl TurnTask {
         let answers = matches!(work, Work::Answer(_));
         let done = match work {
             Work::Answer(answer) => {
-                let AnswerWork { input, output_schema, labels } = *answer;
+                let AnswerWork { input, context, output_schema, labels } = *answer;
                 (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
+                self.progress.given_context = context;
                 self.answer(input).await
             }
             Work::Compact => self.compact().await,
@@ -92,6 +94,14 @@ impl TurnTask {
             started_at: Some(self.cx.started.at.as_second()),
         })));
         self.cx.note(&records).await;
+        if !self.cx.model.known && self.cx.profile.has_newer_tools() {
+            let model = &self.cx.settings.model;
+            let message = format!(
+                "The model `{model}` is not in the catalogue: default metadata is used, which may degrade performance."
+            );
+            let warning = WarningNotification { thread_id: Some(self.cx.thread_id.clone()), message };
+            self.cx.publish(ServerNotification::Warning(warning)).await;
+        }
     }
 
     async fn finish(&mut self, outcome: &Outcome) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loomd_model::{ModelError, Session};
-use loomd_protocol::{JsonValue, RateLimitSnapshot, TurnError};
+use loomd_protocol::{JsonValue, RateLimitSnapshot, ResponseItem, TurnError};
 use loomd_store::rollout::SessionMeta;
 
 use super::work::TurnLabels;
@@ -109,7 +109,9 @@ pub(crate) struct TurnTask {
 pub(crate) struct Progress {
     pub calls: Calls,
     pub(super) output_schema: Option<JsonValue>,
-    pub(super) labels: TurnLabels,
+    pub labels: TurnLabels,
+    /// Context of the client, to be added before the input.
+    pub(super) given_context: Vec<ResponseItem>,
     pub(super) last_message: Option<String>,
     /// An opaque header of the provider, sent back to it until the turn ends.
     pub(super) turn_state: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::{JsonValue, ReviewTarget, ServiceTier, TurnToolOutput};
+use loomd_protocol::{JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput};
 
 use crate::inbox::UserMessageInput;
 
@@ -18,11 +18,36 @@ pub(crate) enum Work {
 #[derive(Default)]
 pub(crate) struct AnswerWork {
     pub input: TurnInput,
+    /// Context of the client, which the model is sent before the input.
+    pub context: Vec<ResponseItem>,
     pub output_schema: Option<JsonValue>,
     pub labels: TurnLabels,
 }
 
 impl AnswerWork {
+    /// The turn that a request starts; takes what it is for out of the params.
+    pub fn of(params: &mut TurnStartParams) -> Self {
+        let input = match params.tool_output.take() {
+            Some(output) => TurnInput::ToolOutput(output),
+            None => TurnInput::User(UserMessageInput {
+                content: std::mem::take(&mut params.input),
+                client_id: params.client_user_message_id.take(),
+            }),
+        };
+        Self {
+            input,
+            context: Vec::new(),
+            output_schema: params.output_schema.take(),
+            labels: TurnLabels {
+                trigger: params.turn_trigger.take().filter(|trigger| !trigger.is_empty()),
+                parent_turn_id: params.parent_turn_id.take(),
+                root_turn_id: params.root_turn_id.take(),
+                service_tier: params.service_tier_for_turn.take(),
+                metadata: params.responsesapi_client_metadata.take().unwrap_or_default(),
+            },
+        }
+    }
+
     /// A turn that answers input of the user.
     pub fn user(input: impl Into<UserMessageInput>) -> Self {
         Self { input: TurnInput::User(input.into()), ..Self::default() }
@@ -35,6 +60,8 @@ pub(crate) enum TurnInput {
     User(UserMessageInput),
     /// The prompt of a goal, which is no item.
     Goal(String),
+    /// A message of another agent, which is no item.
+    Message(ResponseItem),
     /// The output of a tool that the client ran by itself.
     ToolOutput(TurnToolOutput),
 }

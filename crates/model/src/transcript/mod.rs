@@ -116,6 +116,12 @@ impl Transcript {
                     transcript.end_assistant(&mut blocks, &mut items);
                     transcript.push_user(vec![ContentPart::Text(UNREADABLE.into())]);
                 }
+                ResponseItem::AgentMessage { author, content, .. } => {
+                    transcript.end_assistant(&mut blocks, &mut items);
+                    let mut parts = vec![ContentPart::Text(format!("Message of the agent {author}:"))];
+                    parts.extend(content.into_iter().filter_map(part));
+                    transcript.push_user(parts);
+                }
                 // These wires have no output without a call.
                 ResponseItem::FunctionCallOutput { ref call_id, ref name, .. } if call_id.is_empty() => {
                     let label = format!("Output of the tool {}:", name.as_deref().unwrap_or("of the client"));

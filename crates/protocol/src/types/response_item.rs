@@ -138,6 +138,12 @@ pub enum ResponseItem {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
+    /// A message of one agent to another, both named by their paths.
+    AgentMessage {
+        author: String,
+        recipient: String,
+        content: Vec<ContentItem>,
+    },
     FunctionCallOutput {
         /// Empty for an output without a call: one that the client sends by itself, with the tool's name.
         #[serde(default, skip_serializing_if = "String::is_empty")]

@@ -152,6 +152,9 @@ pub struct ThreadForkParams {
     pub exclude_turns: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub defer_goal_continuation: bool,
     /// Whether the fork is listed as attached to its source.
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub attach_to_source: bool,

@@ -210,6 +210,22 @@ pub enum CodexErrorInfo {
     Unknown(JsonValue),
 }
 
+/// Serialises the kind of an error for the level of the client: kinds that its release lacks as the nearest that it has.
+fn for_level<S: Serializer>(info: &Option<CodexErrorInfo>, serializer: S) -> Result<S::Ok, S::Error> {
+    use CodexErrorInfo::*;
+    if Level::encoding() != Some(Level::V0_118) {
+        return info.serialize(serializer);
+    }
+    let known = match info {
+        Some(RateLimitExceeded) => Some(ResponseStreamDisconnected { http_status_code: None }),
+        Some(PolicyCapacityUnavailable | FlexUnavailable) => Some(ServerOverloaded),
+        Some(ModelNotFound | CyberPolicy | MisalignmentPolicyViolation) => Some(BadRequest),
+        Some(SessionBudgetExceeded) => Some(UsageLimitExceeded),
+        known => return known.serialize(serializer),
+    };
+    known.serialize(serializer)
+}
+
 /// The schema lists the known kinds, of which a value has one.
 fn exclusive(schema: &mut Schema) {
     let members = std::mem::take(schema.ensure_object());
@@ -251,6 +267,7 @@ pub struct Turn {
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
     pub message: String,
+    #[serde(serialize_with = "for_level")]
     pub codex_error_info: Option<CodexErrorInfo>,
     pub additional_details: Option<String>,
 }

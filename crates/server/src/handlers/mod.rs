@@ -29,6 +29,7 @@ pub(crate) mod queue;
 pub(crate) mod projects;
 pub(crate) mod read_state;
 pub(crate) mod realtime;
+pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod services;
 pub(crate) mod settings;

@@ -208,10 +208,8 @@ impl RunningProgram {
     }
 
     async fn send(&self, notification: ServerNotification) {
-        if !self.client.opted_out.contains(notification.method())
-            && let Ok(notification) = Notification::new(notification)
-        {
-            self.outbound.send_at_its_pace(&notification).await;
+        if !self.client.opted_out.contains(notification.method()) {
+            self.outbound.send_at_its_pace(&Notification::new(notification)).await;
         }
     }
 }
@@ -238,7 +236,8 @@ impl Sink for OutputSink<'_> {
     async fn take(&mut self, bytes: &[u8]) {
         let room = bytes.len().min(self.left);
         let cut = room < bytes.len();
-        let was_over = std::mem::replace(&mut self.over, self.over || cut);
+        let was_over = self.over;
+        self.over |= cut;
         self.left -= room;
         if !self.program.request.streams {
             return self.kept.push(&bytes[..room]);

@@ -111,6 +111,7 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<
         boundary,
         ephemeral: params.ephemeral,
         attach: params.attach_to_source,
+        defer_goal: params.defer_goal_continuation,
     };
     let exclude_turns = params.exclude_turns;
     let (reply, answer) = cx.answer.reply(move |mut opened: Opened| {

@@ -90,7 +90,9 @@ pub(super) async fn approve(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), St
 /// Has the reviewer decide in place of the user.
 async fn review(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), String> {
     let action = json!({
+        "type": "mcpToolCall",
         "tool": "mcp_tool_call",
+        "toolName": subject.tool.name,
         "server": subject.server.name,
         "tool_name": subject.tool.name,
         "tool_description": subject.tool.description,

@@ -56,6 +56,10 @@ impl McpTools {
 }
 
 impl ToolSource for McpTools {
+    fn is_mcp(&self) -> bool {
+        true
+    }
+
     fn snapshot(&self) -> ToolList {
         let (any, of) = (!self.servers.is_empty(), self.servers.ready());
         let mentions = self.servers.mentions();
