@@ -9,9 +9,9 @@ use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, Level, McpServerStatus, PermissionProfileSummary, ResponseItem,
-    ReviewDelivery, ReviewStartParams, ServerNotification, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams,
-    TurnStartParams,
+    AbsolutePathBuf, ConfigWarningNotification, Level, ListMcpServerStatusParams, McpServerStatus,
+    PermissionProfileSummary, ResponseItem, ReviewDelivery, ReviewStartParams, ServerNotification,
+    ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -284,18 +284,26 @@ impl Agent {
         self.opener.configured_mcp_servers()
     }
 
-    /// A page of the status of the configured MCP servers, and the cursor of the next.
+    /// A page of the status of MCP servers, and the cursor of the next: of a thread's, or of the configured ones.
     pub async fn mcp_server_status(
         &self,
-        cursor: Option<&str>,
-        limit: Option<u32>,
+        params: &ListMcpServerStatusParams,
         detail: StatusDetail,
     ) -> Result<(Vec<McpServerStatus>, Option<String>), Refusal> {
-        let mut set = self.opener.configured_mcp_servers()?;
-        let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
-        let (range, next) =
-            mcp::page(names.len(), cursor, limit).map_err(|error| Refusal::invalid(error.to_string()))?;
-        set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+        let select = |mut set: loomd_mcp::ServerSet| {
+            if let Some(only) = &params.server_name {
+                set.retain(|name, _| name == only);
+            }
+            let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
+            let (range, next) = mcp::page(names.len(), params.cursor.as_deref(), params.limit)
+                .map_err(|error| Refusal::invalid(error.to_string()))?;
+            set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+            Ok((set, next))
+        };
+        if let Some(thread_id) = &params.thread_id {
+            return self.threads.mcp_statuses(thread_id, select, detail).await;
+        }
+        let (set, next) = select(self.opener.configured_mcp_servers()?)?;
         let Some(services) = &self.opener.services.mcp else { return Ok((Vec::new(), next)) };
         Ok((mcp::statuses(services, &set, detail).await, next))
     }

@@ -36,6 +36,7 @@ mod input;
 mod lanes;
 mod markers;
 mod mcp;
+mod mcp_requests;
 mod message;
 mod network;
 mod notify;

@@ -153,8 +153,10 @@ pub struct Profile {
     pub extensions: ThreadExtensions,
     /// The name of the client that opened the thread.
     pub client: String,
-    /// The tools are those of the newer release, with goals and namespaces of agents.
+    /// The tools are those of the newer release, with goals and namespaces of agents and MCP servers.
     pub newer_tools: bool,
+    /// Whether this client answers elicitations of the mode `openai/form`.
+    pub openai_form: bool,
     /// The identity in the headers of model calls.
     pub identity: Identity,
 }

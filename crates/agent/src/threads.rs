@@ -68,6 +68,7 @@ pub(crate) struct LoadedThread {
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
     pub profile: Arc<Profile>,
+    pub mcp: Arc<ThreadServers>,
     pub goals: Arc<GoalCx>,
 }
 
@@ -412,7 +413,7 @@ impl Threads {
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
-        let loaded_profile = Arc::clone(&profile);
+        let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
             id,
             settings,
@@ -463,7 +464,7 @@ impl Threads {
             return;
         }
         let goals = Arc::clone(&thread.goals);
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, goals });
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;

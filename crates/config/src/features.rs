@@ -273,8 +273,13 @@ impl Enablement {
                 Some(_) => {}
             }
         }
-        self.0.lock().extend(changes.clone());
+        self.switch(changes);
         Ok(())
+    }
+
+    /// Adds to the earlier changes. The names are those of features.
+    pub fn switch(&self, changes: &BTreeMap<String, bool>) {
+        self.0.lock().extend(changes.clone());
     }
 }
 

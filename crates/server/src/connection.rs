@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, DecodeError, Incoming, InitializeParams, InitializeResponse, Level, RequestId, RpcError, ServerInfo,
-    ServerNotification, Stability, UNBUILT, encode_error,
+    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level,
+    RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -217,6 +217,7 @@ impl Connection {
                 name: params.client_info.name,
                 protocol_version: self.app.identity.levels.version.clone(),
                 newer: level >= Level::V0_166,
+                openai_form: has_openai_form(&capabilities),
             }),
             version: params.client_info.version,
             level,
@@ -382,7 +383,7 @@ mod tests {
             requests: InFlight::default(),
             processes: Arc::default(),
             spawned: Arc::default(),
-        samples: Arc::default(),
+            samples: Arc::default(),
             unexpected: Throttle::default(),
         }
     }
@@ -473,4 +474,10 @@ mod tests {
             assert!(!is_traceparent(bad), "{bad}");
         }
     }
+}
+
+/// Whether a client answers elicitations of the mode `openai/form`.
+fn has_openai_form(capabilities: &InitializeCapabilities) -> bool {
+    capabilities.mcp_server_openai_form_elicitation == Some(true)
+        || capabilities.extensions.as_ref().is_some_and(|extensions| extensions.contains_key("openai/form"))
 }

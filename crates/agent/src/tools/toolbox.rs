@@ -69,7 +69,13 @@ impl Toolbox {
 
     /// Whether the model was sent the spec of a tool of this name.
     pub(super) fn offers(&self, name: &str) -> bool {
-        self.offered.specs().iter().map(ToolSpec::name).any(|offered| offered == name)
+        let in_namespace = |spec: &ToolSpec| match spec {
+            ToolSpec::Other(value) => {
+                value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+            }
+            _ => false,
+        };
+        self.offered.specs().iter().any(|offered| offered.name() == name || in_namespace(offered))
     }
 
     /// The tool that a call names: of several with the same name, the first that can be called.

@@ -1,6 +1,7 @@
 //! A turn that answers input of the user, and what it adds to the conversation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_protocol::{
     RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, TurnToolOutput,
@@ -16,6 +17,9 @@ use crate::inbox::{Input, UserMessageInput};
 use crate::input;
 use crate::message::message;
 use crate::replay::CallPurpose;
+
+/// How long a turn waits for MCP servers that the thread can do without.
+const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 impl TurnTask {
     /// Calls the model until it makes no more tool calls and no input is left.
@@ -96,11 +100,17 @@ impl TurnTask {
         }
     }
 
-    /// Waits until the MCP servers have started or failed, and takes the tools that there are now.
+    /// Waits for the MCP servers, as long as the thread does, and takes the tools that there are now.
     async fn update_tools(&mut self) -> Result<(), Failure> {
         let servers = Arc::clone(&self.toolbox.cx().thread.mcp);
+        // Older clients' threads wait for all servers, newer ones for those that they cannot do without.
+        let grace = match self.cx.profile.newer_tools {
+            true => STARTUP_GRACE.saturating_sub(servers.age()),
+            false => Duration::MAX,
+        };
         tokio::select! {
             () = servers.started() => {}
+            () = tokio::time::sleep(grace) => {}
             () = self.cx.cancel.cancelled() => return Err(Failure::Interrupted),
         }
         if let Some(toolbox) = self.toolbox.refreshed() {

@@ -140,7 +140,11 @@ pub(super) fn mcp_tool_call(end: McpToolCallEnd) -> ThreadItem {
         Ok(result) => {
             let failed = result.is_error.unwrap_or_default();
             let status = if failed { McpToolCallStatus::Failed } else { McpToolCallStatus::Completed };
-            let result = McpToolCallResult { content: result.content, structured_content: result.structured_content };
+            let result = McpToolCallResult {
+                content: result.content,
+                structured_content: result.structured_content,
+                meta: result.meta,
+            };
             (status, Some(result), None)
         }
         Err(message) => (McpToolCallStatus::Failed, None, Some(McpToolCallError { message })),
@@ -154,6 +158,11 @@ pub(super) fn mcp_tool_call(end: McpToolCallEnd) -> ThreadItem {
         result,
         error,
         duration_ms: milliseconds(end.duration),
+        read_only_hint: end.read_only_hint,
+        plugin_id: end.plugin_id,
+        app_context: None,
+        mcp_app_ui: None,
+        mcp_app_resource_uri: None,
     }
 }
 

@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use agents::Agents;
 pub use areas::{
-    BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
-    RealtimeVersion, SkillRule, Skills, TrustLevel,
+    BundledSkills, Feedback, History, HistoryPersistence, MarketplaceSettings, Memories, PluginSettings, Project,
+    Realtime, RealtimeKind, RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
 pub use goals::Goals;
 pub use loomd::{CommandLimits, Loomd};
@@ -171,6 +171,8 @@ pub struct ConfigToml {
     pub skills: Option<Skills>,
     /// Installed plugins, by `plugin@marketplace`.
     pub plugins: BTreeMap<String, PluginSettings>,
+    /// Marketplaces of plugins that the user added, by name.
+    pub marketplaces: BTreeMap<String, MarketplaceSettings>,
     /// Settings of the apps of a ChatGPT account.
     pub apps: Option<AppsConfig>,
     /// Tools that the model may suggest to install.

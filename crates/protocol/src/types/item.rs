@@ -116,6 +116,32 @@ pub struct McpToolCallResult {
     pub meta: Option<JsonValue>,
 }
 
+/// The app whose tool was called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpToolCallAppContext {
+    pub connector_id: String,
+    pub link_id: Option<String>,
+    pub resource_uri: Option<String>,
+    pub app_name: Option<String>,
+    pub action_name: Option<String>,
+}
+
+/// What a client may show of an app.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpAppUi {
+    pub resource_uri: String,
+    pub preferred_model_display_mode: McpAppDisplayMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpAppDisplayMode {
+    Inline,
+    Fullscreen,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum McpToolCallStatus {
@@ -240,9 +266,9 @@ pub enum ThreadItem {
         plugin_id: Option<String>,
         /// What only tools of apps have.
         #[serde(default)]
-        app_context: Option<JsonValue>,
+        app_context: Option<McpToolCallAppContext>,
         #[serde(default)]
-        mcp_app_ui: Option<JsonValue>,
+        mcp_app_ui: Option<McpAppUi>,
         #[serde(default)]
         mcp_app_resource_uri: Option<String>,
     },

@@ -6,17 +6,17 @@ use loomd_agent::{
     Caller, ForkBoundary, ForkThread, Opened, PageRequest, Presence, Refusal, ResumeThread, StartThread, Subscriber,
     ThreadOverrides, parse_id,
 };
+use loomd_organiser::Error;
 use loomd_protocol::{
     Level, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
     ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
-    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
-    ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse,
-    ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams,
-    ThreadStartResponse, ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse,
-    ThreadUnsubscribeParams, ThreadUnsubscribeResponse, call,
+    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
+    ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams,
+    ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams, ThreadStartResponse,
+    ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnsubscribeParams,
+    ThreadUnsubscribeResponse, call,
 };
-use loomd_organiser::Error;
 use loomd_store::{GitPatch, ThreadId};
 
 use super::organise::{add_facts_to, facts_of, organiser, presence, reason, refused};
@@ -59,9 +59,7 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handle
 async fn assign_project(cx: &Context, id: ThreadId, project: Option<String>) -> Result<bool, RpcError> {
     let assigned = organiser(cx).run(move |organiser| organiser.assign_project(id, project.as_deref())).await;
     assigned.map_err(|error| match error {
-        Error::ProjectNotFound(_) => {
-            RpcError::invalid_request(error.to_string()).with_data(reason("projectNotFound"))
-        }
+        Error::ProjectNotFound(_) => RpcError::invalid_request(error.to_string()).with_data(reason("projectNotFound")),
         error => refused(error),
     })
 }

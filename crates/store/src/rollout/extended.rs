@@ -275,6 +275,12 @@ pub struct McpToolCallEnd {
     pub duration: Duration,
     /// `{"Ok": …}` or `{"Err": "text"}`.
     pub result: Result<McpResult, String>,
+    /// Whether the server says that the tool changes nothing. Other readers ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub read_only_hint: Option<bool>,
+    /// The plugin that the server belongs to. Other readers ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub plugin_id: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
