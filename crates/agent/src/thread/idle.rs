@@ -17,6 +17,7 @@ use crate::goals::{
     GoalChange, IdleFacts, IdleWork, cleared_notification, continuation, next_idle_work, updated_notification,
 };
 use crate::history;
+use crate::inbox::UserMessageInput;
 use crate::refusal::Refusal;
 use crate::turn::{AnswerWork, TurnInput, TurnLabels, Work};
 use crate::view::Persistence;
@@ -123,8 +124,8 @@ impl Thread {
             reply(Ok(in_progress(turn_id.clone())));
         }
         self.publish_queue_changed().await;
-        let QueuedMessage { input, .. } = claimed;
-        let input = TurnInput::User(input);
+        let QueuedMessage { input: content, client_id, .. } = claimed;
+        let input = TurnInput::User(UserMessageInput { content, client_id: Some(client_id) });
         let labels = TurnLabels { trigger: Some("queue".into()), ..TurnLabels::default() };
         let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
         self.launch(prepared, turn_id, work).await;
