@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use rustix::io::retry_on_intr;
 use rustix::termios::{
-    ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize,
-    tcsetattr,
+    ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr,
+    tcgetwinsize, tcsetattr,
 };
 
 const PASTES_MARKED: &str = "\u{1b}[?2004h";
@@ -37,7 +37,11 @@ impl RawMode {
     pub fn resume(&mut self) -> io::Result<()> {
         let mut raw = self.usual.clone();
         raw.input_modes.remove(
-            InputModes::BRKINT | InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP
+            InputModes::BRKINT
+                | InputModes::ICRNL
+                | InputModes::INLCR
+                | InputModes::IGNCR
+                | InputModes::ISTRIP
                 | InputModes::IXON,
         );
         raw.output_modes.insert(OutputModes::OPOST | OutputModes::ONLCR);

@@ -6,8 +6,16 @@ use std::time::{Duration, Instant};
 pub enum Activity {
     Idle,
     /// A turn was requested. With `stop`, it is interrupted as soon as it has started.
-    Starting { request: u64, since: Instant, stop: bool },
-    Running { turn_id: String, since: Instant, stopping: bool },
+    Starting {
+        request: u64,
+        since: Instant,
+        stop: bool,
+    },
+    Running {
+        turn_id: String,
+        since: Instant,
+        stopping: bool,
+    },
 }
 
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

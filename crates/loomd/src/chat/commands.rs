@@ -146,9 +146,9 @@ pub fn completions(prefix: &str) -> Vec<MenuItem> {
 
 /// The commands and keys, as pairs.
 pub fn help() -> Vec<(String, String)> {
-    let commands = COMMANDS.iter().map(|(name, argument, about)| {
-        (format!("/{name} {argument}").trim_end().to_owned(), (*about).to_owned())
-    });
+    let commands = COMMANDS
+        .iter()
+        .map(|(name, argument, about)| (format!("/{name} {argument}").trim_end().to_owned(), (*about).to_owned()));
     let keys = KEYS.iter().map(|(key, about)| ((*key).to_owned(), (*about).to_owned()));
     commands.chain([(String::new(), String::new())]).chain(keys).collect()
 }
@@ -184,10 +184,7 @@ mod tests {
             ("/review", Command::Review(ReviewTarget::UncommittedChanges)),
             ("/review base main", Command::Review(ReviewTarget::BaseBranch { branch: "main".into() })),
             ("/review commit abc", Command::Review(ReviewTarget::Commit { sha: "abc".into(), title: None })),
-            (
-                "/review look at locks",
-                Command::Review(ReviewTarget::Custom { instructions: "look at locks".into() }),
-            ),
+            ("/review look at locks", Command::Review(ReviewTarget::Custom { instructions: "look at locks".into() })),
             ("/export my file.md", Command::Export(some("my file.md"))),
         ] {
             assert_eq!(parse(line), Ok(Line::Command(command)), "{line}");

@@ -36,7 +36,11 @@ pub enum Keyboard {
         /// When an escape character alone becomes a key.
         flush_at: Option<Instant>,
     },
-    Lines { chunks: mpsc::Receiver<Vec<u8>>, line: Vec<u8>, rest: Vec<u8> },
+    Lines {
+        chunks: mpsc::Receiver<Vec<u8>>,
+        line: Vec<u8>,
+        rest: Vec<u8>,
+    },
 }
 
 pub fn keys(terminal: File) -> io::Result<Keyboard> {

@@ -73,8 +73,7 @@ impl Settings {
         let keeps = matches!(self.sandbox, SandboxPolicy::WorkspaceWrite { .. });
         (self.sandbox, self.approval) = match name {
             "read-only" => {
-                let read_only =
-                    SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
+                let read_only = SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false };
                 (read_only, AskForApproval::OnRequest)
             }
             // The folders and the network of the configuration stay.

@@ -3,8 +3,8 @@
 use anyhow::Result;
 use loomd_client::Client;
 use loomd_client::protocol::{
-    Account, GetAccountParams, ListMcpServerStatusParams, McpAuthStatus, McpServerStatusDetail, Model,
-    ModelListParams, SkillScope, SkillsListParams,
+    Account, GetAccountParams, ListMcpServerStatusParams, McpAuthStatus, McpServerStatusDetail, Model, ModelListParams,
+    SkillScope, SkillsListParams,
 };
 use loomd_editor::MenuItem;
 

@@ -24,17 +24,34 @@ pub enum Outcome {
     Diff(String),
     Pick(Box<Picker>),
     /// Another thread takes the place of the current one.
-    Opened { thread: Box<Thread>, word: &'static str },
+    Opened {
+        thread: Box<Thread>,
+        word: &'static str,
+    },
     Failed(String),
     /// The server has accepted a turn with the settings of the chat.
     TurnAccepted,
-    TurnEnded { request: u64, turn_id: String },
+    TurnEnded {
+        request: u64,
+        turn_id: String,
+    },
     /// A turn was not started. The text was the user's, if there was one.
-    NotStarted { request: Option<u64>, text: Option<String>, message: String },
+    NotStarted {
+        request: Option<u64>,
+        text: Option<String>,
+        message: String,
+    },
     /// The running turn has the input.
     Steered,
-    NotSteered { input: Input, text: String, message: String },
-    Files { query: String, files: Vec<FuzzyFileSearchResult> },
+    NotSteered {
+        input: Input,
+        text: String,
+        message: String,
+    },
+    Files {
+        query: String,
+        files: Vec<FuzzyFileSearchResult>,
+    },
 }
 
 impl From<anyhow::Result<Self>> for Outcome {

@@ -2,8 +2,8 @@
 
 use anyhow::{Result, bail};
 use loomd_client::protocol::{
-    ItemCompletedNotification, ServerNotification, ThreadForkParams, ThreadItem, ThreadResumeParams,
-    ThreadStartParams, Turn, UserInput,
+    ItemCompletedNotification, ServerNotification, ThreadForkParams, ThreadItem, ThreadResumeParams, ThreadStartParams,
+    Turn, UserInput,
 };
 use loomd_client::{Client, Thread};
 use loomd_editor::MenuItem;

@@ -144,12 +144,7 @@ impl Session {
         }
     }
 
-    pub(super) fn not_started(
-        &mut self,
-        request: Option<u64>,
-        text: Option<String>,
-        message: &str,
-    ) -> Result<()> {
+    pub(super) fn not_started(&mut self, request: Option<u64>, text: Option<String>, message: &str) -> Result<()> {
         self.give_back(text);
         self.warn("error", message)?;
         if request.is_some_and(|request| self.activity.request_ended(request)) {

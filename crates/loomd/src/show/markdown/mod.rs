@@ -222,7 +222,8 @@ impl Markdown {
                     let prefix = super::style::width(&first.text).max(super::style::width(&rest.text));
                     width.saturating_sub(prefix).max(8)
                 });
-                let mut lines = source.lines().flat_map(|line| inline::wrap(self.style, &spans(self.style, line), room));
+                let mut lines =
+                    source.lines().flat_map(|line| inline::wrap(self.style, &spans(self.style, line), room));
                 let head = lines.next().unwrap_or_default();
                 let mut text = format!("{}{head}", paint(&first));
                 for line in lines {
@@ -343,7 +344,10 @@ The end.";
 
     #[test]
     fn a_fence_in_a_list_keeps_the_indentation_of_its_code() {
-        assert_eq!(rendered("1. do\n   ```\n   a\n     b\n   ```\n2. then", 40, false), "1. do\n    a\n      b\n2. then\n");
+        assert_eq!(
+            rendered("1. do\n   ```\n   a\n     b\n   ```\n2. then", 40, false),
+            "1. do\n    a\n      b\n2. then\n"
+        );
     }
 
     proptest! {

@@ -131,9 +131,10 @@ async fn nothing_is_wider_than_a_narrow_terminal_and_no_colour_means_none() {
     assert!(chat.text().lines().all(|line| line.chars().count() < 60), "{}", chat.text());
     chat.leave().await;
     let written = String::from_utf8_lossy(&chat.bytes);
-    let coloured = written.split("\u{1b}[").skip(1).any(|rest| {
-        rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m')
-    });
+    let coloured = written
+        .split("\u{1b}[")
+        .skip(1)
+        .any(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';').starts_with('m'));
     assert!(!coloured, "{written:?}");
 }
 
@@ -331,7 +332,11 @@ async fn settings_apply_to_the_next_turn() {
     let call = model.call(0).await;
     assert_eq!((&call.body["model"], &call.body["reasoning"]["effort"]), (&"gpt-5.1-codex".into(), &"high".into()));
     chat.say("/status", "account").await;
-    assert!(chat.text().contains("gpt-5.1-codex (") && chat.text().contains("permissions  read-only"), "{}", chat.text());
+    assert!(
+        chat.text().contains("gpt-5.1-codex (") && chat.text().contains("permissions  read-only"),
+        "{}",
+        chat.text()
+    );
     chat.leave().await;
 }
 
