@@ -22,7 +22,7 @@ pub use list::{about, age, now};
 pub use markdown::markdown;
 
 use crate::cli::{TopOverrides, UsageError};
-use crate::find::{find, list, newest};
+use crate::find::{find, find_only, list, newest};
 use crate::run::{self, Color, Screen};
 use crate::setup::{Setup, block_on, close_client};
 use crate::show::{Paint, Renderer};
@@ -86,7 +86,7 @@ async fn execute(client: &Client, command: ThreadsCommand, cwd: &str) -> Result<
 async fn find_all(client: &Client, names: &[String], cwd: &str) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for name in names {
-        ids.push(find(client, name, Some(cwd)).await?);
+        ids.push(find_only(client, name, Some(cwd)).await?);
     }
     ids.sort();
     ids.dedup();
