@@ -34,6 +34,7 @@ impl Session {
             }
             ServerNotification::TurnCompleted(completed) => {
                 if self.activity.turn_ended(&completed.turn.id) {
+                    self.hint = None;
                     self.start_queued();
                 }
             }
