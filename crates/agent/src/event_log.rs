@@ -128,6 +128,12 @@ impl EventLog {
         }
     }
 
+    /// Sends a notification to certain clients, after what was published before. It is no event of the thread.
+    pub async fn notify(&self, subscribers: &[Subscriber], notification: ServerNotification) {
+        let _order = self.ordered().await;
+        self.sink.notify(subscribers, notification).await;
+    }
+
     /// Publishes a notification to every client of the server.
     pub async fn broadcast(&self, notification: ServerNotification) {
         self.broadcast_if(|| Some(notification)).await;

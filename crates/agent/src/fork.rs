@@ -1,9 +1,10 @@
 //! Forking: a new thread with the history of another one.
 
 use jiff::Timestamp;
-use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
+use loomd_protocol::{ThreadGoalStall, ThreadGoalStatus, ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
-use loomd_store::{Batch, Durability, Position, Reader, StoredThread, ThreadId, Writer};
+use loomd_store::{Batch, Durability, Goal, Position, Reader, StoredThread, ThreadId, Writer};
+use uuid::Uuid;
 
 use crate::conversation::Conversation;
 use crate::event_sink::Subscriber;
@@ -22,23 +23,58 @@ use crate::view::{Persistence, View};
 /// The size of the chunks that are copied.
 const PIECE: usize = 1024 * 1024;
 
+/// How a fork is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForkForm {
+    /// Never stored.
+    pub ephemeral: bool,
+    /// Listed as attached to its source.
+    pub attach: bool,
+    /// With the source's goal, which continues after the fork's first turn.
+    pub defer_goal: bool,
+}
+
 impl Threads {
     /// Copies a stored thread into a new one. The source is not touched, and may be running.
     pub async fn fork(
         &self,
         source: Source,
-        ephemeral: bool,
+        form: ForkForm,
         resolve: Resolve,
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        match self.copy(source, ephemeral, resolve).await {
+        let from = match &source {
+            Source::Id(id) if form.defer_goal => Some(*id),
+            _ => None,
+        };
+        let copied = async {
+            let (loading, turns) = self.copy(source, form, resolve).await?;
+            if let Some(from) = from {
+                self.copy_goal_to(from, loading.meta.id).await?;
+            }
+            Ok((loading, turns))
+        };
+        match copied.await {
             Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
 
-    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<ForkedThread, Refusal> {
+    /// Copies the goal of a thread, with what was used so far. An active one waits for the fork's first turn.
+    async fn copy_goal_to(&self, from: ThreadId, to: ThreadId) -> Result<(), Refusal> {
+        if let Some(loaded) = self.get(from)
+            && let Some(turn_id) = loaded.view.running_turn()
+        {
+            loaded.goals.flush(&turn_id).await;
+        }
+        let Some(goal) = self.store.work().goal(from).await? else { return Ok(()) };
+        let stalled = (goal.status == ThreadGoalStatus::Active).then_some(ThreadGoalStall::Deferred);
+        let copy = Goal { id: Uuid::now_v7(), stalled, turns: 0, idle_turns: 0, ..goal };
+        Ok(self.store.work().change_goal(to, move |goal| *goal = Some(copy)).await?)
+    }
+
+    async fn copy(&self, source: Source, form: ForkForm, resolve: Resolve) -> Result<ForkedThread, Refusal> {
         let _lane = match &source {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
@@ -56,20 +92,20 @@ impl Threads {
         if let Some(meta) = history::meta(&*reader).await.map_err(unloadable)? {
             stored.meta = meta;
         }
-        self.copy_stored(&stored, &*reader, ephemeral, resolve).await
+        self.copy_stored(&stored, &*reader, form, resolve).await
     }
 
     async fn copy_stored(
         &self,
         stored: &StoredThread,
         source: &dyn Reader,
-        ephemeral: bool,
+        form: ForkForm,
         resolve: Resolve,
     ) -> Result<ForkedThread, Refusal> {
         let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let ResolvedSettings { settings, profile, .. } = resolved;
-        if ephemeral {
+        if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = turns_for(meta.id, source).await?;
@@ -79,6 +115,7 @@ impl Threads {
             return Ok((PreparedThread { meta, view, reader, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
+        meta.attached_to = form.attach.then(|| stored.id());
         meta.preview.clone_from(&stored.meta.preview);
         meta.git = git::facts(&meta.cwd).await;
         let reader = self.store.create(meta.id, Timestamp::now());
@@ -88,9 +125,24 @@ impl Threads {
         let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
+        thread.project_id = self.inherit(stored.id(), meta.id).await;
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
         Ok((PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
+    }
+}
+
+impl Threads {
+    /// Gives a fork what it inherits of what users added to its source. Returns its project.
+    async fn inherit(&self, from: ThreadId, to: ThreadId) -> Option<String> {
+        let inherited = self.services.organiser.run(move |organiser| {
+            organiser.forked(from, to)?;
+            Ok(organiser.facts(&[to])?.remove(&to).and_then(|facts| facts.project_id))
+        });
+        inherited.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, thread = %to, "a fork did not inherit its project and attachments");
+            None
+        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use loomd_protocol::{ResponseItem, UserInput};
+use loomd_store::rollout::CompletedItem;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
@@ -16,6 +17,8 @@ const MAX_INPUTS: usize = 1024;
 pub(crate) enum Input {
     /// User input, which is published as an item.
     User(Vec<UserInput>),
+    /// A message of another agent, and what is shown of it.
+    Agent { item: Box<ResponseItem>, activity: CompletedItem },
     /// An item that is added to the conversation only, such as the end of a child agent.
     Injected(Box<ResponseItem>),
 }

@@ -32,8 +32,13 @@ impl PageRequest {
     }
 
     fn limit(&self) -> usize {
-        self.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize
+        page_rows(self.limit)
     }
+}
+
+/// The rows of a page with this limit.
+pub(crate) fn page_rows(limit: Option<u32>) -> usize {
+    limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize
 }
 
 /// The anchor of a page: the row that it begins with (`include_anchor`) or after.
@@ -44,6 +49,12 @@ struct Cursor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     item_id: Option<String>,
     include_anchor: bool,
+}
+
+/// A cursor of pages of turns: the page begins with this turn, whatever its direction.
+pub(crate) fn cursor_of_turn(turn_id: &str) -> String {
+    let cursor = Cursor { turn_id: turn_id.to_owned(), item_id: None, include_anchor: true };
+    serde_json::to_string(&cursor).unwrap_or_default()
 }
 
 /// Collects the rows of a page. Turns are added in the direction of the request, from the turn of the cursor on.

@@ -109,11 +109,20 @@ pub struct Profile {
     pub extensions: ThreadExtensions,
     /// The name of the client that opened the thread.
     pub client: String,
+    /// The tools are those of the newer release, with goals and namespaces of agents and MCP servers.
+    pub newer_tools: bool,
+    /// Whether this client answers elicitations of the mode `openai/form`.
+    pub openai_form: bool,
     /// The identity in the headers of model calls.
     pub identity: Identity,
 }
 
 impl Profile {
+    /// Whether the tools are those of the newer release.
+    pub(crate) fn has_newer_tools(&self) -> bool {
+        self.newer_tools
+    }
+
     /// The catalogue entry of a model, with the overrides of the configuration.
     pub(crate) fn model(&self, name: &str) -> ModelInfo {
         let mut info = self.catalogue.find(name);

@@ -8,6 +8,7 @@ use std::sync::{Arc, Weak};
 use jiff::Timestamp;
 use loomd_protocol::{Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
+use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +20,7 @@ use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::SkillChanges;
+use crate::goals::{GoalCx, GoalLimits};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
@@ -42,11 +44,11 @@ pub struct Threads(Arc<Inner>);
 pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) event_sink: Arc<dyn EventSink>,
-    services: Arc<Services>,
+    pub(crate) services: Arc<Services>,
     loaded: Mutex<BTreeMap<ThreadId, LoadedThread>>,
     /// Entered by every request about a thread, so that requests take effect in the order in which they came.
     pub(crate) lanes: Lanes,
-    busy: Arc<Busy>,
+    pub(crate) busy: Arc<Busy>,
     pub(crate) outlines: Outlines,
     /// The watched skills of loaded threads.
     skill_changes: SkillChanges,
@@ -66,6 +68,8 @@ pub(crate) struct LoadedThread {
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
     pub profile: Arc<Profile>,
+    pub mcp: Arc<ThreadServers>,
+    pub goals: Arc<GoalCx>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -95,6 +99,9 @@ impl Drop for Registration {
 
 /// A thread that is to be started.
 pub struct NewThread {
+    pub id: ThreadId,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub resolved: ResolvedSettings,
     pub ephemeral: bool,
 }
@@ -146,9 +153,10 @@ impl Threads {
 
     /// Starts a thread. Nothing of it is stored until its first user message.
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
-        let meta = new_meta(ThreadId::new(), &new.resolved);
+        let meta = new_meta(new.id, &new.resolved);
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
-        let (thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
+        let (mut thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
+        thread.project_id = new.project_id;
         let ResolvedSettings { settings, profile, notices, .. } = new.resolved;
         let loading = PreparedThread {
             meta,
@@ -167,6 +175,11 @@ impl Threads {
         self.lock().keys().copied().collect()
     }
 
+    /// Whether a thread with this rollout is loaded.
+    pub(crate) fn is_path_loaded(&self, path: &str) -> bool {
+        self.loaded().into_iter().any(|id| self.persistence(id).is_some_and(|(_, of)| of.as_deref() == Some(path)))
+    }
+
     pub fn is_loaded(&self, id: ThreadId) -> bool {
         self.lock().contains_key(&id)
     }
@@ -182,6 +195,14 @@ impl Threads {
         let page = self.store.list(query).await?;
         let rows = page.threads.iter().map(|thread| self.wire(thread, &provider)).collect();
         Ok((rows, page))
+    }
+
+    /// Stored threads in whose messages a term occurs, with the first place where it does, and their live status.
+    pub async fn search(&self, query: SearchQuery) -> Result<(Vec<(WireThread, String)>, SearchPage), Refusal> {
+        let provider = query.list.default_provider.clone();
+        let page = self.store.search(query).await?;
+        let hits = page.hits.iter().map(|hit| (self.wire(&hit.thread, &provider), hit.snippet.clone())).collect();
+        Ok((hits, page))
     }
 
     /// A thread, loaded or not, without loading it.
@@ -348,7 +369,10 @@ impl Threads {
             Arc::new(McpTools::new(Arc::clone(&mcp))),
             Arc::new(ClientTools::new(&profile.dynamic_tools)),
         ]);
+        let limits = GoalLimits::of(&profile.config);
+        let goals = Arc::new(GoalCx::new(id, Arc::clone(&self.store), Arc::clone(&events), limits));
         let tools = ThreadTools {
+            goals: Arc::clone(&goals),
             role,
             depth,
             terminals: Arc::default(),
@@ -360,7 +384,7 @@ impl Threads {
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
-        let loaded_profile = Arc::clone(&profile);
+        let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
             id,
             settings,
@@ -380,6 +404,12 @@ impl Threads {
             instructions: None,
             running: None,
             unwritten: Vec::new(),
+            goals,
+            interrupted: None,
+            last_turn: None,
+            sent_context: Default::default(),
+            wake_at: None,
+            closing: false,
             queued: VecDeque::new(),
             realtime: None,
             realtime_link: Arc::default(),
@@ -402,7 +432,8 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
+        let goals = Arc::clone(&thread.goals);
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;
@@ -453,6 +484,8 @@ impl Threads {
             turns: Vec::new(),
             session_id: meta.id.to_string(),
             project_id: None,
+            section: None,
+            section_entered_at: None,
         };
         (thread, reader)
     }

@@ -11,7 +11,9 @@ use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
     ItemStartedNotification, ServerNotification, ThreadItem, TurnError,
 };
-use loomd_store::rollout::{Error, Event, Record, TaskComplete};
+use loomd_store::rollout::{
+    CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage,
+};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
@@ -19,9 +21,11 @@ use tokio_util::sync::CancellationToken;
 use crate::approval::{ApprovalParams, ApprovalRequest};
 use crate::event_log::EventLog;
 use crate::grants::Grants;
+use crate::guard::Denials;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::turns;
 use crate::view::{Status, View};
 
 /// How long a tool or a command may take to stop when its turn is interrupted.
@@ -40,6 +44,8 @@ pub(crate) struct TurnCx {
     pub view: Arc<View>,
     /// The realtime session of the thread.
     pub realtime: Arc<RealtimeLink>,
+    /// What the reviewer has denied in the thread.
+    pub denials: Arc<Denials>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -49,6 +55,8 @@ pub(crate) struct TurnCx {
     grants: Arc<Mutex<Grants>>,
     /// The usage of model calls outside of the conversation that is not in the thread's total yet.
     side_usage: Arc<Mutex<Option<TokenUsage>>>,
+    /// The usage of all model calls of the turn; `None` while no provider has reported any.
+    pub usage: Arc<Mutex<Option<StoredUsage>>>,
 }
 
 /// The rollout, as the turn writes to it.
@@ -71,6 +79,7 @@ impl TurnCx {
         cancel: CancellationToken,
         recorder: Recorder,
         realtime: Arc<RealtimeLink>,
+        denials: Arc<Denials>,
     ) -> Self {
         Self {
             thread,
@@ -82,11 +91,13 @@ impl TurnCx {
             events,
             view,
             realtime,
+            denials,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
             grants: Arc::default(),
             side_usage: Arc::default(),
+            usage: Arc::default(),
         }
     }
 
@@ -131,11 +142,13 @@ impl TurnCx {
             events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
             realtime: Arc::clone(&self.realtime),
+            denials: Arc::clone(&self.denials),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
             grants: Arc::clone(&self.grants),
             side_usage: Arc::clone(&self.side_usage),
+            usage: Arc::clone(&self.usage),
         }
     }
 
@@ -211,6 +224,16 @@ impl TurnCx {
         } else {
             self.flush(Durability::Flushed).await;
         }
+        self.show_completed(item).await;
+    }
+
+    /// Records and publishes an item that is complete as soon as it starts.
+    pub async fn complete_at_once(&self, item: CompletedItem) {
+        let event =
+            ItemCompleted { thread_id: self.thread_id.clone(), turn_id: self.turn_id.clone(), item: item.clone() };
+        self.record(&[Record::EventMsg(Event::ItemCompleted(event))]).await;
+        let item = turns::completed_item(item);
+        self.started(item.clone()).await;
         self.show_completed(item).await;
     }
 

@@ -1,10 +1,16 @@
 //! Requests about turns. Each is sent to the thread's task, which replies.
 
-use loomd_protocol::{ReviewTarget, Turn, TurnStartParams, TurnSteerParams, UserInput};
+use loomd_protocol::{
+    JsonValue, Level, ReviewTarget, SessionSource, ThreadSampleParams, ThreadSampleResponse, Turn, TurnStartParams, TurnSteerParams, UserInput,
+};
 use loomd_store::ThreadId;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use crate::additional_context;
 use crate::event_sink::Subscriber;
+use crate::fork::ForkForm;
+use crate::goal_requests::{direct_input, has_path};
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
 use crate::settings::Resolve;
 use crate::thread::{Op, Opened, Reply};
@@ -16,13 +22,18 @@ use crate::{git, prompts};
 impl Threads {
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
     /// process.
-    pub async fn start_turn(&self, mut params: TurnStartParams, reply: Reply<Turn>) {
-        let id = match check_turn_start(&mut params) {
+    pub async fn start_turn(&self, mut params: TurnStartParams, level: Level, reply: Reply<Turn>) {
+        let id = match check_turn_start(&mut params).and_then(|id| self.check_direct_input(id).map(|()| id)) {
             Ok(id) => id,
             Err(refusal) => return reply(Err(refusal)),
         };
+        self.send_turn(id, params, level, reply).await;
+    }
+
+    /// Starts a turn of any thread, also of an agent that clients may not direct.
+    pub(crate) async fn send_turn(&self, id: ThreadId, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
         let _lane = self.lanes.enter(id).await;
-        let op = Op::StartTurn { params: Box::new(params), reply };
+        let op = Op::StartTurn { params: Box::new(params), level, reply };
         if let Err(Op::StartTurn { reply, .. }) = self.send(id, op).await {
             reply(Err(Refusal::not_found(id)));
         }
@@ -41,17 +52,50 @@ impl Threads {
         }
     }
 
-    /// Interrupts the running turn.
-    pub async fn interrupt(&self, id: ThreadId, turn_id: String, reply: Reply<()>) {
+    /// Interrupts the running turn. Without one a newer client is refused.
+    pub async fn interrupt(&self, id: ThreadId, turn_id: String, level: Level, reply: Reply<()>) {
+        let strict = level >= Level::V0_166;
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Interrupt { reply, .. }) = self.send(id, Op::Interrupt { turn_id, reply }).await {
+        if let Err(Op::Interrupt { reply, .. }) = self.send(id, Op::Interrupt { turn_id, strict, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
 
     /// Replaces a thread's conversation by a summary.
     pub async fn compact(&self, id: ThreadId, reply: Reply<Turn>) {
-        self.replace(id, Work::Compact, reply).await;
+        match self.check_direct_input(id) {
+            Ok(()) => self.replace(id, Work::Compact, reply).await,
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    /// Refuses input for a loaded agent that only its parent may direct.
+    fn check_direct_input(&self, id: ThreadId) -> Result<(), Refusal> {
+        let Some(loaded) = self.get(id) else { return Ok(()) };
+        direct_input(matches!(loaded.view.thread().source, SessionSource::SubAgent(agent) if has_path(&agent)))
+    }
+
+    /// Calls the model once on top of a loaded thread, which keeps nothing of it.
+    pub async fn sample(
+        &self,
+        id: ThreadId,
+        params: ThreadSampleParams,
+        cancel: CancellationToken,
+        reply: Reply<ThreadSampleResponse>,
+    ) {
+        let _lane = self.lanes.enter(id).await;
+        let op = Op::Sample { params: Box::new(params), cancel, reply };
+        if let Err(Op::Sample { reply, .. }) = self.send(id, op).await {
+            reply(Err(Refusal::invalid("thread/sample requires a loaded source")));
+        }
+    }
+
+    /// Lets the user allow an action that the reviewer denied.
+    pub async fn approve_denied(&self, id: ThreadId, event: JsonValue, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::ApproveDenied { reply, .. }) = self.send(id, Op::ApproveDenied { event, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
     }
 
     /// Runs a command of the user in a thread, without the model.
@@ -94,22 +138,34 @@ impl Threads {
     ) -> Result<ThreadId, Refusal> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.fork(source, false, resolve, subscriber, reply).await;
+        self.fork(source, ForkForm::default(), resolve, subscriber, reply).await;
         let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
         opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
     }
 
     async fn review_work(&self, id: ThreadId, target: ReviewTarget) -> Result<Work, Refusal> {
         let loaded = self.get(id).ok_or_else(|| Refusal::not_found(id))?;
-        let merge_base = match &target {
+        let (target, merge_base) = match target {
             ReviewTarget::BaseBranch { branch } => {
                 let cwd = loaded.view.thread().cwd;
                 if !git::is_repository(&cwd).await {
                     return Err(Refusal::invalid(format!("{cwd:?} is not a git repository")));
                 }
-                git::merge_base(&cwd, branch).await
+                let branch = match branch {
+                    Some(branch) => branch,
+                    None => git::default_branch(&cwd).await.ok_or_else(|| {
+                        Refusal::invalid(format!(
+                            "branch is missing, and the repository of {cwd:?} has no default branch"
+                        ))
+                    })?,
+                };
+                let merge_base = git::merge_base(&cwd, &branch).await;
+                (ReviewTarget::BaseBranch { branch: Some(branch) }, merge_base)
             }
-            _ => None,
+            ReviewTarget::Custom { instructions: None } => {
+                (ReviewTarget::Custom { instructions: Some(prompts::REVIEW_LATEST.into()) }, None)
+            }
+            target => (target, None),
         };
         let (hint, prompt) = (prompts::review_hint(&target), prompts::review_prompt(&target, merge_base.as_deref()));
         Ok(Work::Review { target, hint, prompt })
@@ -120,6 +176,7 @@ impl Threads {
         if !self.is_loaded(id) {
             return Err(Refusal::not_found(id));
         }
+        self.check_direct_input(id)?;
         if params.expected_turn_id.is_empty() {
             return Err(Refusal::invalid("expectedTurnId must not be empty"));
         }
@@ -139,13 +196,24 @@ pub fn parse_id(text: &str) -> Result<ThreadId, Refusal> {
 fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
     check_size(&params.input)?;
     let id = parse_id(&params.thread_id)?;
+    if let Some(output) = &params.tool_output {
+        if !params.input.is_empty() {
+            return Err(Refusal::invalid("`toolOutput` cannot be combined with nonempty `input`"));
+        }
+        if output.name.is_empty() {
+            return Err(Refusal::invalid("`toolOutput.name` must not be empty"));
+        }
+    }
+    if let Some(entries) = &params.additional_context {
+        additional_context::check(entries)?;
+    }
     if let Some(cwd) = &mut params.cwd {
         *cwd = absolute(cwd)?.to_string_lossy().into_owned();
     }
     Ok(id)
 }
 
-fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
+pub(crate) fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
     let chars = |part: &UserInput| match part {
         UserInput::Text { text, .. } => text.chars().count(),
         _ => 0,
@@ -156,21 +224,24 @@ fn check_size(input: &[UserInput]) -> Result<(), Refusal> {
     }
 }
 
-/// Returns the target of a review with its texts trimmed; an empty one is refused.
+/// Returns the target of a review with its texts trimmed; an empty one is refused, a missing one is chosen later.
 pub(crate) fn review_target(target: ReviewTarget) -> Result<ReviewTarget, Refusal> {
-    let filled = |name: &str, text: String| match text.trim() {
+    let filled = |name: &str, text: &str| match text.trim() {
         "" => Err(Refusal::invalid(format!("{name} must not be empty"))),
         text => Ok(text.to_owned()),
     };
     Ok(match target {
         ReviewTarget::UncommittedChanges => ReviewTarget::UncommittedChanges,
-        ReviewTarget::BaseBranch { branch } => ReviewTarget::BaseBranch { branch: filled("branch", branch)? },
+        ReviewTarget::BaseBranch { branch } => {
+            ReviewTarget::BaseBranch { branch: branch.map(|branch| filled("branch", &branch)).transpose()? }
+        }
         ReviewTarget::Commit { sha, title } => {
             let title = title.map(|title| title.trim().to_owned()).filter(|title| !title.is_empty());
-            ReviewTarget::Commit { sha: filled("sha", sha)?, title }
+            ReviewTarget::Commit { sha: filled("sha", &sha)?, title }
         }
         ReviewTarget::Custom { instructions } => {
-            ReviewTarget::Custom { instructions: filled("instructions", instructions)? }
+            let instructions = instructions.map(|text| filled("instructions", &text)).transpose()?;
+            ReviewTarget::Custom { instructions }
         }
     })
 }

@@ -97,6 +97,8 @@ features! {
     PreventIdleSleep = "prevent_idle_sleep", Beta, OFF;
     ResponsesWebsockets = "responses_websockets", Removed, OFF;
     ResponsesWebsocketsV2 = "responses_websockets_v2", Removed, OFF;
+    Goals = "goals", Stable, ON;
+    ApplyPatchStreamingEvents = "apply_patch_streaming_events", UnderDevelopment, OFF;
 }
 
 /// Deprecated names in `[features]`.
@@ -271,8 +273,13 @@ impl Enablement {
                 Some(_) => {}
             }
         }
-        self.0.lock().extend(changes.clone());
+        self.switch(changes);
         Ok(())
+    }
+
+    /// Adds to the earlier changes. The names are those of features.
+    pub fn switch(&self, changes: &BTreeMap<String, bool>) {
+        self.0.lock().extend(changes.clone());
     }
 }
 
@@ -314,10 +321,10 @@ mod tests {
     }
 
     #[test]
-    fn there_are_52_features_with_distinct_names() {
+    fn there_are_54_features_with_distinct_names() {
         let names: std::collections::BTreeSet<_> =
             Feature::ALL.iter().map(|f| f.name()).chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
-        assert_eq!((Feature::ALL.len(), names.len()), (52, 52 + ALIASES.len()));
+        assert_eq!((Feature::ALL.len(), names.len()), (54, 54 + ALIASES.len()));
         assert!(ALIASES.is_sorted_by_key(|(alias, _)| *alias));
     }
 

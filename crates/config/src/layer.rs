@@ -29,7 +29,7 @@ impl Layer {
     pub fn config_folder(&self) -> Option<&Path> {
         let folder = match &self.source {
             ConfigLayerSource::Project { dot_codex_folder } => Some(&**dot_codex_folder),
-            ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent(),
+            ConfigLayerSource::System { file } | ConfigLayerSource::User { file, .. } => file.parent(),
             _ => None,
         };
         folder.filter(|_| self.is_enabled() && self.trusts_folder)

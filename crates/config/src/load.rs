@@ -260,7 +260,7 @@ fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
 
 /// The user's layer, decoded no further than its table.
 pub(crate) fn user_layer(request: &LoadRequest<'_>, file: &SourceFile) -> Result<Layer, ConfigError> {
-    file_layer(request, file, |file| ConfigLayerSource::User { file })
+    file_layer(request, file, |file| ConfigLayerSource::User { file, profile: None })
 }
 
 fn file_layer(

@@ -214,7 +214,13 @@ fn control_sequence(params: &[u8], last: u8) -> Option<Key> {
         (b'~', Some(3)) => Key::Delete,
         (b'~', Some(5)) => Key::PageUp,
         (b'~', Some(6)) => Key::PageDown,
-        (b'u', Some(13)) => if modifiers == 0 { Key::Enter } else { Key::NewLine },
+        (b'u', Some(13)) => {
+            if modifiers == 0 {
+                Key::Enter
+            } else {
+                Key::NewLine
+            }
+        }
         (b'u', Some(27)) => Key::Escape,
         (b'~', Some(27)) if third == Some(13) => Key::NewLine,
         _ => return None,

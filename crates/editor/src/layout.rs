@@ -37,6 +37,8 @@ impl Layout {
                 '\n' => layout.begin_line(),
                 _ if secret => layout.push(HIDDEN),
                 '\t' => TAB.chars().for_each(|c| layout.push(c)),
+                // An entry of the history may be from anywhere.
+                c if c.is_control() => layout.push(char::REPLACEMENT_CHARACTER),
                 c => match text.label(c) {
                     Some(label) => label.chars().for_each(|c| layout.push(c)),
                     None => layout.push(c),
@@ -111,6 +113,11 @@ mod tests {
         assert_eq!(Layout::new(&text, 4, false).cursor, (1, 1));
         text.home();
         assert_eq!(Layout::new(&text, 4, false).cursor, (0, 0));
+    }
+
+    #[test]
+    fn control_characters_are_replaced() {
+        assert_eq!(rows("a\u{1b}[2Jb", 20).0, ["a\u{fffd}[2Jb"]);
     }
 
     #[test]

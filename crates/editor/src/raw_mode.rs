@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::{self, Write};
 
+use rustix::io::retry_on_intr;
 use rustix::termios::{
-    ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr, tcgetwinsize,
-    tcsetattr,
+    ControlModes, InputModes, LocalModes, OptionalActions, OutputModes, SpecialCodeIndex, Termios, tcgetattr,
+    tcgetwinsize, tcsetattr,
 };
 
 const PASTES_MARKED: &str = "\u{1b}[?2004h";
@@ -36,7 +37,11 @@ impl RawMode {
     pub fn resume(&mut self) -> io::Result<()> {
         let mut raw = self.usual.clone();
         raw.input_modes.remove(
-            InputModes::BRKINT | InputModes::ICRNL | InputModes::INLCR | InputModes::IGNCR | InputModes::ISTRIP
+            InputModes::BRKINT
+                | InputModes::ICRNL
+                | InputModes::INLCR
+                | InputModes::IGNCR
+                | InputModes::ISTRIP
                 | InputModes::IXON,
         );
         raw.output_modes.insert(OutputModes::OPOST | OutputModes::ONLCR);
@@ -45,7 +50,8 @@ impl RawMode {
         raw.control_modes.insert(ControlModes::CS8);
         raw.special_codes[SpecialCodeIndex::VMIN] = 1;
         raw.special_codes[SpecialCodeIndex::VTIME] = 0;
-        tcsetattr(&self.terminal, OptionalActions::Drain, &raw)?;
+        // A process in the background is stopped here until the shell continues it in the foreground.
+        retry_on_intr(|| tcsetattr(&self.terminal, OptionalActions::Drain, &raw))?;
         self.is_raw = true;
         self.write(PASTES_MARKED)
     }
@@ -56,8 +62,13 @@ impl RawMode {
             return Ok(());
         }
         let written = self.write(&format!("{PASTES_UNMARKED}{SHOW_CURSOR}"));
-        tcsetattr(&self.terminal, OptionalActions::Drain, &self.usual)?;
+        retry_on_intr(|| tcsetattr(&self.terminal, OptionalActions::Drain, &self.usual))?;
         written
+    }
+
+    /// Whether the modes are those of raw mode.
+    pub fn is_raw(&self) -> bool {
+        self.is_raw
     }
 
     pub fn write(&mut self, text: &str) -> io::Result<()> {

@@ -136,15 +136,14 @@ mod tests {
 
     #[test]
     fn an_exceeded_limit_comes_before_a_near_one() {
-        let budget = Budget {
-            tokens: Some(100),
-            tool_calls: Some(3),
-            time: Some(Duration::from_secs(60)),
-            ..Budget::default()
-        };
+        let budget =
+            Budget { tokens: Some(100), tool_calls: Some(3), time: Some(Duration::from_secs(60)), ..Budget::default() };
         let spent = Spent { tokens: 90, tool_calls: 3, time: Duration::from_secs(50), ..Spent::default() };
         assert_eq!(budget.check(&spent), Margin::Exceeded(Limit::ToolCalls { spent: 3, limit: 3 }));
-        assert_eq!(budget.check(&Spent { tool_calls: 0, ..spent }), Margin::Near(Limit::Tokens { spent: 90, limit: 100 }));
+        assert_eq!(
+            budget.check(&Spent { tool_calls: 0, ..spent }),
+            Margin::Near(Limit::Tokens { spent: 90, limit: 100 })
+        );
     }
 
     #[test]

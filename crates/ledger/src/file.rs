@@ -239,7 +239,8 @@ mod tests {
         assert_eq!(found(Date::MIN..=Date::MAX), days.map(|day| call(day, "t", 1)));
         assert_eq!(found(days[1]..=days[1]), [call(days[1], "t", 1)]);
         assert_eq!(found(days[0]..=days[1]).len(), 2);
-        let mut files: Vec<_> = fs::read_dir(dir.path().join("ledger")).unwrap().map(|file| file.unwrap().file_name()).collect();
+        let mut files: Vec<_> =
+            fs::read_dir(dir.path().join("ledger")).unwrap().map(|file| file.unwrap().file_name()).collect();
         files.sort_unstable();
         assert_eq!(files, ["2026-10.jsonl", "2026-11.jsonl"]);
     }

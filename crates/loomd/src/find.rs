@@ -1,4 +1,6 @@
-//! Finds threads by id, prefix of an id, name, or `last`.
+//! Finds threads by id, name, prefix of an id, or `last`.
+
+use std::cmp::Reverse;
 
 use anyhow::{Result, bail};
 use loomd_client::Client;
@@ -28,25 +30,57 @@ const USER_SOURCES: [ThreadSourceKind; 5] = [
     ThreadSourceKind::Unknown,
 ];
 
-/// Returns the id of the thread with this id, prefix or name. `last` is the last used one, in `cwd` if given.
+/// Returns the id of the thread with this id, name or prefix of an id. Of several threads with the same name it is the
+/// one that was updated last. `last` is the last used thread, in `cwd` if given.
 pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    match matches(client, name, cwd).await? {
+        Matches::Named(threads) => Ok(threads.into_iter().next().unwrap_or_default()),
+        Matches::Other(ids) => only(name, ids),
+    }
+}
+
+/// As [`find`], but refuses a name that several threads have: for changes that are hard to undo.
+pub async fn find_only(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    match matches(client, name, cwd).await? {
+        Matches::Named(ids) | Matches::Other(ids) => only(name, ids),
+    }
+}
+
+/// The ids that a text may mean.
+enum Matches {
+    /// Of the threads with that name, the last updated first; at least one.
+    Named(Vec<String>),
+    Other(Vec<String>),
+}
+
+async fn matches(client: &Client, name: &str, cwd: Option<&str>) -> Result<Matches> {
     if name == LAST || name == LAST_ANYWHERE {
         let cwd = cwd.filter(|_| name == LAST);
         let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
         return match client.list_threads(query).await?.data.pop() {
-            Some(thread) => Ok(thread.id),
+            Some(thread) => Ok(Matches::Other(vec![thread.id])),
             None => bail!("no threads in this folder; `loomd threads list --all` shows those of all folders"),
         };
     }
     if is_id(name) {
-        return Ok(name.to_owned());
+        return Ok(Matches::Other(vec![name.to_owned()]));
     }
-    let mut found = Vec::new();
+    let mut threads = Vec::new();
     for archived in [false, true] {
-        let all = list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?;
-        found.extend(all.into_iter().filter(|thread| is_called(thread, name)).map(|thread| thread.id));
+        threads.extend(list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?);
     }
-    match found.as_slice() {
+    threads.sort_by_key(|thread| Reverse(thread.updated_at));
+    let is_named = |thread: &Thread| thread.name.as_deref() == Some(name);
+    let starts = |thread: &Thread| name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name);
+    let ids = |is_meant: &dyn Fn(&Thread) -> bool| -> Vec<String> {
+        threads.iter().filter(|thread| is_meant(thread)).map(|thread| thread.id.clone()).collect()
+    };
+    let named = ids(&is_named);
+    Ok(if named.is_empty() { Matches::Other(ids(&starts)) } else { Matches::Named(named) })
+}
+
+fn only(name: &str, ids: Vec<String>) -> Result<String> {
+    match ids.as_slice() {
         [id] => Ok(id.clone()),
         [] => bail!("unknown thread: no id starts with `{name}`, and no thread has that name"),
         several => bail!("ambiguous thread `{name}`: {}", several.join(", ")),
@@ -83,10 +117,6 @@ pub async fn list(client: &Client, query: ThreadListParams, limit: Option<usize>
 fn is_id(text: &str) -> bool {
     let groups: Vec<usize> = text.split('-').map(str::len).collect();
     groups == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
-}
-
-fn is_called(thread: &Thread, name: &str) -> bool {
-    thread.name.as_deref() == Some(name) || name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name)
 }
 
 #[cfg(test)]

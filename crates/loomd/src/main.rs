@@ -1,6 +1,7 @@
 //! loomd: an agent server for the app-server protocol.
 
 mod app_server;
+mod chat;
 mod cli;
 mod doctor;
 mod exec;
@@ -31,6 +32,11 @@ fn main() -> ExitCode {
     // The sandbox runs this executable as a helper under another name; then this call does not return.
     loomd_exec::run_if_helper();
     let Some(Cli { overrides, command }) = version::parse() else { return ExitCode::SUCCESS };
+    let Some(command) = command else {
+        let done = if chat::is_possible() { chat::run(overrides) } else { Ok(cli::missing_command()) };
+        logging::flush();
+        return done.unwrap_or_else(|error| fail(&error));
+    };
     let done = match command {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
         Command::Exec(arguments) => exec::run(overrides, *arguments),

@@ -165,8 +165,7 @@ fn find(db: &Connection, thread: ThreadId, kind: &str, key: &str) -> Result<Opti
 }
 
 fn insert(db: &Connection, thread: ThreadId, attachment: &ThreadAttachment, payload: &str) -> Result<()> {
-    let sql =
-        "INSERT INTO attachments (id, thread, type, key, payload, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    let sql = "INSERT INTO attachments (id, thread, type, key, payload, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     db.prepare_cached(sql)?.execute(params![
         attachment.id,
         blob(&thread),

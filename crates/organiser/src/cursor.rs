@@ -27,9 +27,7 @@ pub(crate) fn encode(query: &Value, place: Value) -> String {
 /// The place in a cursor that `encode` made for the same query.
 pub(crate) fn decode(query: &Value, cursor: &str) -> Result<Value> {
     match serde_json::from_str(cursor) {
-        Ok(Value::Array(parts)) if parts.len() == 2 && parts[0] == *query => {
-            parts.into_iter().nth(1).ok_or_else(bad)
-        }
+        Ok(Value::Array(parts)) if parts.len() == 2 && parts[0] == *query => parts.into_iter().nth(1).ok_or_else(bad),
         _ => Err(bad()),
     }
 }

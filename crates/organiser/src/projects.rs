@@ -137,14 +137,16 @@ impl Organiser {
                 updated_at: now(),
                 ..old.clone()
             };
-            db.prepare_cached("UPDATE projects SET name = ?2, roots = ?3, metadata = ?4, updated_at = ?5 WHERE id = ?1")?
-                .execute(params![
-                    id,
-                    new.name,
-                    serde_json::to_string(&new.roots)?,
-                    serde_json::to_string(&new.metadata)?,
-                    new.updated_at
-                ])?;
+            db.prepare_cached(
+                "UPDATE projects SET name = ?2, roots = ?3, metadata = ?4, updated_at = ?5 WHERE id = ?1",
+            )?
+            .execute(params![
+                id,
+                new.name,
+                serde_json::to_string(&new.roots)?,
+                serde_json::to_string(&new.metadata)?,
+                new.updated_at
+            ])?;
             Ok((new, true))
         })
     }
@@ -282,7 +284,9 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let organiser = Organiser::new(home.path());
         let first = organiser.create_project(new("k", " One "), &[]).unwrap();
-        organiser.update_project(&first.project.id, ProjectChange { name: Some("Two".into()), ..Default::default() }).unwrap();
+        organiser
+            .update_project(&first.project.id, ProjectChange { name: Some("Two".into()), ..Default::default() })
+            .unwrap();
         let again = Organiser::new(home.path()).create_project(new("k", "Three"), &[ThreadId::new()]).unwrap();
         assert_eq!((again.replayed, again.project.name.as_str(), again.assigned.len()), (true, "Two", 0));
         organiser.delete_project(&first.project.id).unwrap();
@@ -293,8 +297,10 @@ mod tests {
     fn moved_projects_are_numbered_from_zero() {
         let home = tempfile::tempdir().unwrap();
         let organiser = Organiser::new(home.path());
-        let ids: Vec<String> =
-            ["a", "b", "c"].iter().map(|name| organiser.create_project(new(name, name), &[]).unwrap().project.id).collect();
+        let ids: Vec<String> = ["a", "b", "c"]
+            .iter()
+            .map(|name| organiser.create_project(new(name, name), &[]).unwrap().project.id)
+            .collect();
         organiser.move_project(&ids[2], Some(&ids[0])).unwrap();
         assert_eq!(names(&organiser), ["c", "a", "b"]);
         organiser.move_project(&ids[2], None).unwrap();

@@ -43,8 +43,11 @@ impl Organiser {
         let section = ThreadSection { id: Uuid::now_v7().to_string(), name, appearance };
         let look = look(section.appearance.as_ref())?;
         self.write(|db| {
-            db.prepare_cached("INSERT INTO sections (id, name, appearance) VALUES (?1, ?2, ?3)")?
-                .execute(params![section.id, section.name, look])?;
+            db.prepare_cached("INSERT INTO sections (id, name, appearance) VALUES (?1, ?2, ?3)")?.execute(params![
+                section.id,
+                section.name,
+                look
+            ])?;
             Ok(())
         })?;
         Ok(section)
@@ -71,8 +74,11 @@ impl Organiser {
             if let Some(appearance) = appearance {
                 section.appearance = appearance;
             }
-            db.prepare_cached("UPDATE sections SET name = ?2, appearance = ?3 WHERE id = ?1")?
-                .execute(params![id, section.name, look(section.appearance.as_ref())?])?;
+            db.prepare_cached("UPDATE sections SET name = ?2, appearance = ?3 WHERE id = ?1")?.execute(params![
+                id,
+                section.name,
+                look(section.appearance.as_ref())?
+            ])?;
             Ok(section)
         })
     }
@@ -124,9 +130,8 @@ impl Organiser {
                      ON CONFLICT (thread) DO UPDATE SET section = ?2, entered_at = ?3";
                 db.prepare_cached(sql)?.execute(params![blob(&thread), section, now()])?;
             }
-            let mut place = db.prepare_cached(
-                "UPDATE section_threads SET position = ?2 WHERE thread = ?1 AND position IS NOT ?2",
-            )?;
+            let mut place =
+                db.prepare_cached("UPDATE section_threads SET position = ?2 WHERE thread = ?1 AND position IS NOT ?2")?;
             for (position, thread) in order.iter().enumerate() {
                 place.execute(params![blob(thread), position as i64])?;
             }

@@ -47,9 +47,8 @@ impl Organiser {
 
     /// Gives a fork the project and the attachments of the thread it was made from. It is in no section, and read.
     pub fn forked(&self, from: ThreadId, to: ThreadId) -> Result<()> {
-        let has_any = |db: &Connection| {
-            Ok(projects::of_thread(db, from)?.is_some() || !attachments::all(db, from)?.is_empty())
-        };
+        let has_any =
+            |db: &Connection| Ok(projects::of_thread(db, from)?.is_some() || !attachments::all(db, from)?.is_empty());
         if !self.read(has_any)? {
             return Ok(());
         }

@@ -25,7 +25,7 @@ pub use methods::*;
 pub use open::*;
 pub use path::AbsolutePathBuf;
 pub use secret::Secret;
-pub use table::{Call, DecodeError, IgnoredParams, MethodInfo, NoParams, Stability};
+pub use table::{Call, DecodeError, IgnoredParams, MethodInfo, NoParams, ServerCall, Stability};
 pub use types::*;
 
 /// Any JSON.

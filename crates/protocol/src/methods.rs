@@ -21,6 +21,7 @@ client_requests! {
         "thread/start.dynamicTools" at V0_118 if |p| present(&p.dynamic_tools), hides "dynamicTools";
         "thread/start.dynamicTools" at V0_166 if |p| p.dynamic_tools.is_some();
         "thread/start.mockExperimentalField" if |p| present(&p.mock_experimental_field), hides "mockExperimentalField";
+        "thread/start.projectId" if |p| present(&p.project_id), hides "projectId";
         "thread/start.experimentalRawEvents" if |p| p.experimental_raw_events, hides "experimentalRawEvents";
         "thread/start.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
@@ -33,6 +34,8 @@ client_requests! {
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
+        "thread/fork.attachToSource" if |p| p.attach_to_source, hides "attachToSource";
+        "thread/fork.deferGoalContinuation" if |p| p.defer_goal_continuation, hides "deferGoalContinuation";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "thread/fork.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
@@ -41,13 +44,32 @@ client_requests! {
     experimental ThreadIncrementElicitation "thread/increment_elicitation" (ThreadIncrementElicitationParams) -> ThreadIncrementElicitationResponse;
     experimental ThreadDecrementElicitation "thread/decrement_elicitation" (ThreadDecrementElicitationParams) -> ThreadDecrementElicitationResponse;
     stable ThreadNameSet "thread/name/set" (ThreadSetNameParams) -> ThreadSetNameResponse;
-    stable ThreadMetadataUpdate "thread/metadata/update" (ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse;
+    stable ThreadMetadataUpdate "thread/metadata/update" (ThreadMetadataUpdateParams) -> ThreadMetadataUpdateResponse {
+        "thread/metadata/update.projectId" if |p| p.project_id.is_some(), hides "projectId";
+    };
     stable ThreadUnarchive "thread/unarchive" (ThreadUnarchiveParams) -> ThreadUnarchiveResponse;
     stable ThreadCompactStart "thread/compact/start" (ThreadCompactStartParams) -> ThreadCompactStartResponse;
     stable ThreadShellCommand "thread/shellCommand" (ThreadShellCommandParams) -> ThreadShellCommandResponse;
     experimental ThreadBackgroundTerminalsClean "thread/backgroundTerminals/clean" (ThreadBackgroundTerminalsCleanParams) -> ThreadBackgroundTerminalsCleanResponse;
     stable ThreadRollback "thread/rollback" (ThreadRollbackParams) -> ThreadRollbackResponse;
-    stable ThreadList "thread/list" (ThreadListParams) -> ThreadListResponse;
+    stable ThreadApproveGuardianDeniedAction "thread/approveGuardianDeniedAction" (ThreadApproveGuardianDeniedActionParams) -> ThreadApproveGuardianDeniedActionResponse;
+    stable ThreadGoalSet "thread/goal/set" (ThreadGoalSetParams) -> ThreadGoalSetResponse;
+    stable ThreadGoalGet "thread/goal/get" (ThreadGoalGetParams) -> ThreadGoalGetResponse;
+    stable ThreadGoalClear "thread/goal/clear" (ThreadGoalClearParams) -> ThreadGoalClearResponse;
+    experimental ThreadQueueAdd "thread/queue/add" (ThreadQueueAddParams) -> ThreadQueueAddResponse;
+    experimental ThreadQueueList "thread/queue/list" (ThreadQueueListParams) -> ThreadQueueListResponse;
+    experimental ThreadQueueUpdate "thread/queue/update" (ThreadQueueUpdateParams) -> ThreadQueueUpdateResponse;
+    experimental ThreadQueueDelete "thread/queue/delete" (ThreadQueueDeleteParams) -> ThreadQueueDeleteResponse;
+    experimental ThreadQueueReorder "thread/queue/reorder" (ThreadQueueReorderParams) -> ThreadQueueReorderResponse;
+    experimental ThreadQueueStart "thread/queue/start" (ThreadQueueStartParams) -> ThreadQueueStartResponse;
+    experimental ThreadSample "thread/sample" (ThreadSampleParams) -> ThreadSampleResponse;
+    experimental ThreadSampleCancel "thread/sample/cancel" (ThreadSampleCancelParams) -> ThreadSampleCancelResponse;
+    stable ThreadList "thread/list" (ThreadListParams) -> ThreadListResponse {
+        "thread/list.parentThreadId" if |p| present(&p.parent_thread_id), hides "parentThreadId";
+        "thread/list.ancestorThreadId" if |p| present(&p.ancestor_thread_id), hides "ancestorThreadId";
+        "thread/list.attachedToThreadId" if |p| present(&p.attached_to_thread_id), hides "attachedToThreadId";
+        "thread/list.projectId" if |p| present(&p.project_id), hides "projectId";
+    };
     stable ThreadLoadedList "thread/loaded/list" (ThreadLoadedListParams) -> ThreadLoadedListResponse;
     stable ThreadRead "thread/read" (ThreadReadParams) -> ThreadReadResponse;
     stable ThreadTurnsList "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse;
@@ -72,6 +94,8 @@ client_requests! {
     stable TurnStart "turn/start" (TurnStartParams) -> TurnStartResponse {
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
         "turn/start.collaborationMode" if |p| p.collaboration_mode.is_some(), hides "collaborationMode";
+        "turn/start.additionalContext" if |p| p.additional_context.is_some(), hides "additionalContext";
+        "turn/start.responsesapiClientMetadata" if |p| p.responsesapi_client_metadata.is_some(), hides "responsesapiClientMetadata";
     };
     stable TurnSteer "turn/steer" (TurnSteerParams) -> TurnSteerResponse;
     stable TurnInterrupt "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse;
@@ -100,6 +124,10 @@ client_requests! {
     stable CommandExecWrite "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
     stable CommandExecTerminate "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
     stable CommandExecResize "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
+    experimental ProcessSpawn "process/spawn" (ProcessSpawnParams) -> ProcessSpawnResponse;
+    experimental ProcessWriteStdin "process/writeStdin" (ProcessWriteStdinParams) -> ProcessWriteStdinResponse;
+    experimental ProcessResizePty "process/resizePty" (ProcessResizePtyParams) -> ProcessResizePtyResponse;
+    experimental ProcessKill "process/kill" (ProcessKillParams) -> ProcessKillResponse;
     stable ConfigRead "config/read" (ConfigReadParams) -> ConfigReadResponse;
     stable ExternalAgentConfigDetect "externalAgentConfig/detect" (ExternalAgentConfigDetectParams) -> ExternalAgentConfigDetectResponse;
     stable ExternalAgentConfigImport "externalAgentConfig/import" (ExternalAgentConfigImportParams) -> ExternalAgentConfigImportResponse;
@@ -114,66 +142,57 @@ client_requests! {
     experimental FuzzyFileSearchSessionStart "fuzzyFileSearch/sessionStart" (FuzzyFileSearchSessionStartParams) -> FuzzyFileSearchSessionStartResponse;
     experimental FuzzyFileSearchSessionUpdate "fuzzyFileSearch/sessionUpdate" (FuzzyFileSearchSessionUpdateParams) -> FuzzyFileSearchSessionUpdateResponse;
     experimental FuzzyFileSearchSessionStop "fuzzyFileSearch/sessionStop" (FuzzyFileSearchSessionStopParams) -> FuzzyFileSearchSessionStopResponse;
+    stable ThreadAttachmentAdd "thread/attachment/add" (ThreadAttachmentAddParams) -> ThreadAttachmentAddResponse;
+    stable ThreadAttachmentList "thread/attachment/list" (ThreadAttachmentListParams) -> ThreadAttachmentListResponse;
+    stable ThreadAttachmentOwnerList "thread/attachmentOwner/list" (ThreadAttachmentOwnerListParams) -> ThreadAttachmentOwnerListResponse;
+    stable ThreadAttachmentRemove "thread/attachment/remove" (ThreadAttachmentRemoveParams) -> ThreadAttachmentRemoveResponse;
+    stable ThreadSectionMove "thread/section/move" (ThreadSectionMoveParams) -> ThreadSectionMoveResponse;
+    experimental ThreadMemoryModeSet "thread/memoryMode/set" (ThreadMemoryModeSetParams) -> ThreadMemoryModeSetResponse;
+    experimental ThreadMemoryRead "thread/memory/read" (ThreadMemoryReadParams) -> ThreadMemoryReadResponse;
+    experimental MemoryStatus "memory/status" (MemoryStatusParams) -> MemoryStatusResponse;
+    experimental MemoryReset "memory/reset" (NoParams) -> MemoryResetResponse;
+    experimental RolloutCompress "rollout/compress" (NoParams) -> RolloutCompressResponse;
+    experimental ProjectList "project/list" (ProjectListParams) -> ProjectListResponse;
+    experimental ProjectRead "project/read" (ProjectReadParams) -> ProjectReadResponse;
+    experimental ProjectCreate "project/create" (ProjectCreateParams) -> ProjectCreateResponse;
+    experimental ProjectImport "project/import" (ProjectImportParams) -> ProjectImportResponse;
+    experimental ProjectUpdate "project/update" (ProjectUpdateParams) -> ProjectUpdateResponse;
+    experimental ProjectMove "project/move" (ProjectMoveParams) -> ProjectMoveResponse;
+    experimental ProjectDelete "project/delete" (ProjectDeleteParams) -> ProjectDeleteResponse;
+    stable ThreadSectionList "threadSection/list" (ThreadSectionListParams) -> ThreadSectionListResponse;
+    stable ThreadSectionCreate "threadSection/create" (ThreadSectionCreateParams) -> ThreadSectionCreateResponse;
+    stable ThreadSectionUpdate "threadSection/update" (ThreadSectionUpdateParams) -> ThreadSectionUpdateResponse;
+    stable ThreadSectionDelete "threadSection/delete" (ThreadSectionDeleteParams) -> ThreadSectionDeleteResponse;
+    experimental ThreadSearch "thread/search" (ThreadSearchParams) -> ThreadSearchResponse;
+    experimental ThreadSearchOccurrences "thread/searchOccurrences" (ThreadSearchOccurrencesParams) -> ThreadSearchOccurrencesResponse;
+    experimental ThreadReadStateUpdate "thread/readState/update" (ThreadReadStateUpdateParams) -> ThreadReadStateUpdateResponse;
+    experimental ThreadItemsRead "thread/items/read" (ThreadItemsReadParams) -> ThreadItemsReadResponse;
+    experimental ThreadTimelineList "thread/timeline/list" (ThreadTimelineListParams) -> ThreadTimelineListResponse;
+    stable SkillsExtraRootsSet "skills/extraRoots/set" (SkillsExtraRootsSetParams) -> SkillsExtraRootsSetResponse;
+    stable MarketplaceAdd "marketplace/add" (MarketplaceAddParams) -> MarketplaceAddResponse;
+    stable MarketplaceRemove "marketplace/remove" (MarketplaceRemoveParams) -> MarketplaceRemoveResponse;
+    stable MarketplaceUpgrade "marketplace/upgrade" (MarketplaceUpgradeParams) -> MarketplaceUpgradeResponse;
+    stable PluginInstalled "plugin/installed" (PluginInstalledParams) -> PluginInstalledResponse;
+    stable McpServerResourceRead "mcpServer/resource/read" (McpResourceReadParams) -> McpResourceReadResponse;
+    stable McpServerToolCall "mcpServer/tool/call" (McpServerToolCallParams) -> McpServerToolCallResponse;
+    experimental ServerDiagnostics "server/diagnostics" (ServerDiagnosticsParams) -> ServerDiagnosticsResponse;
 }
 
 // Methods of release 0.166.0 that are not served. A row moves into the table above when its method is built.
 unbuilt! {
-    experimental "server/diagnostics";
     experimental "userVerification/status";
     experimental "userVerification/enroll";
     experimental "userVerification/delete";
     experimental "userVerification/verify";
     experimental "userVerification/cancel";
-    experimental "thread/sample";
-    experimental "thread/sample/cancel";
     experimental "thread/prediction/request";
-    stable "thread/goal/set";
-    stable "thread/goal/get";
-    stable "thread/goal/clear";
-    experimental "thread/queue/add";
-    experimental "thread/queue/list";
-    experimental "thread/queue/update";
-    experimental "thread/queue/delete";
-    experimental "thread/queue/reorder";
-    experimental "thread/queue/start";
-    stable "thread/attachment/add";
-    stable "thread/attachment/list";
-    stable "thread/attachmentOwner/list";
-    stable "thread/attachment/remove";
-    stable "thread/section/move";
     experimental "thread/settings/update";
-    experimental "thread/memoryMode/set";
-    experimental "thread/memory/read";
-    experimental "memory/status";
-    experimental "memory/reset";
-    experimental "rollout/compress";
-    stable "thread/approveGuardianDeniedAction";
     experimental "thread/backgroundTerminals/list";
     experimental "thread/backgroundTerminals/terminate";
     stable "thread/revert";
-    experimental "project/list";
-    experimental "project/read";
-    experimental "project/create";
-    experimental "project/import";
-    experimental "project/update";
-    experimental "project/move";
-    experimental "project/delete";
-    stable "threadSection/list";
-    stable "threadSection/create";
-    stable "threadSection/update";
-    stable "threadSection/delete";
-    experimental "thread/search";
-    experimental "thread/searchOccurrences";
-    experimental "thread/readState/update";
-    experimental "thread/items/read";
     stable "thread/inject_items";
-    stable "skills/extraRoots/set";
     stable "hooks/list";
-    stable "marketplace/add";
-    stable "marketplace/remove";
-    stable "marketplace/upgrade";
     experimental "plugin/search";
-    stable "plugin/installed";
     stable "plugin/reconcile";
     stable "plugin/skill/read";
     stable "plugin/share/save";
@@ -185,7 +204,6 @@ unbuilt! {
     stable "app/installed";
     experimental "turn/settings/update";
     experimental "thread/realtime/appendSpeech";
-    experimental "thread/timeline/list";
     experimental "thread/realtime/listVoices";
     stable "account/gatewayOAuth/read";
     stable "account/gatewayOAuth/login";
@@ -202,10 +220,8 @@ unbuilt! {
     experimental "environment/add";
     experimental "environment/info";
     experimental "environment/status";
-    stable "mcpServer/resource/read";
     experimental "mcpServer/event/stream/start";
     experimental "mcpServer/event/stream/stop";
-    stable "mcpServer/tool/call";
     stable "windowsSandbox/readiness";
     experimental "account/bedrock/discover";
     experimental "account/bedrock/setup";
@@ -218,16 +234,15 @@ unbuilt! {
     stable "account/workspaceMessages/read";
     stable "account/sendAddCreditsNudgeEmail";
     stable "feedback/save";
-    experimental "process/spawn";
-    experimental "process/writeStdin";
-    experimental "process/kill";
-    experimental "process/resizePty";
     stable "externalAgentConfig/import/recordHistory";
     stable "externalAgentConfig/import/readHistories";
 }
 
+// Below a row are the fields of its params that only clients with the `experimentalApi` capability are sent.
 server_requests! {
-    CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse;
+    CommandExecutionApproval "item/commandExecution/requestApproval" (CommandExecutionRequestApprovalParams) -> CommandExecutionRequestApprovalResponse {
+        experimental additional_permissions "additionalPermissions";
+    };
     FileChangeApproval "item/fileChange/requestApproval" (FileChangeRequestApprovalParams) -> FileChangeRequestApprovalResponse;
     ToolUserInput "item/tool/requestUserInput" (ToolRequestUserInputParams) -> ToolRequestUserInputResponse;
     McpServerElicitation "mcpServer/elicitation/request" (McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse;
@@ -251,6 +266,13 @@ server_notifications! {
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
+    newer ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);
+    newer ThreadGoalCleared "thread/goal/cleared" (ThreadGoalClearedNotification);
+    newer Warning "warning" (WarningNotification);
+    newer GuardianWarning "guardianWarning" (GuardianWarningNotification);
+    newer TurnModerationMetadata "turn/moderationMetadata" (TurnModerationMetadataNotification);
+    newer FileChangePatchUpdated "item/fileChange/patchUpdated" (FileChangePatchUpdatedNotification);
+    newer ThreadQueueChanged "thread/queue/changed" (ThreadQueueChangedNotification);
     plain ThreadTokenUsageUpdated "thread/tokenUsage/updated" (ThreadTokenUsageUpdatedNotification);
     plain TurnStarted "turn/started" (TurnStartedNotification);
     plain HookStarted "hook/started" (HookStartedNotification);
@@ -266,6 +288,8 @@ server_notifications! {
     text AgentMessageDelta "item/agentMessage/delta" (AgentMessageDeltaNotification);
     text PlanDelta "item/plan/delta" (PlanDeltaNotification);
     plain CommandExecOutputDelta "command/exec/outputDelta" (CommandExecOutputDeltaNotification);
+    newer ProcessOutputDelta "process/outputDelta" (ProcessOutputDeltaNotification);
+    newer ProcessExited "process/exited" (ProcessExitedNotification);
     text CommandExecutionOutputDelta "item/commandExecution/outputDelta" (CommandExecutionOutputDeltaNotification);
     plain CommandExecutionTerminalInteraction "item/commandExecution/terminalInteraction" (TerminalInteractionNotification);
     text FileChangeOutputDelta "item/fileChange/outputDelta" (FileChangeOutputDeltaNotification);
@@ -295,14 +319,18 @@ server_notifications! {
     plain WindowsWorldWritableWarning "windows/worldWritableWarning" (WindowsWorldWritableWarningNotification);
     plain WindowsSandboxSetupCompleted "windowsSandbox/setupCompleted" (WindowsSandboxSetupCompletedNotification);
     plain AccountLoginCompleted "account/login/completed" (AccountLoginCompletedNotification);
+    gated ProjectChanged "project/changed" (ProjectChangedNotification);
+    gated ThreadProjectUpdated "thread/project/updated" (ThreadProjectUpdatedNotification);
+    newer ThreadAttachmentUpdated "thread/attachment/updated" (ThreadAttachmentUpdatedNotification);
+    gated ThreadReadStateChanged "thread/readState/changed" (ThreadReadStateChangedNotification);
 }
 
 /// The only notification that clients send. The server does not wait for it.
 pub const INITIALIZED: &str = "initialized";
 
-/// Fields that the stable schemas omit, of types other than the params of client requests.
+/// Fields that the stable schemas omit, beside those of the rows above. They are sent to all clients.
 pub const EXPERIMENTAL_FIELDS: &[(&str, &[&str])] = &[
-    ("CommandExecutionRequestApprovalParams", &["additionalPermissions", "availableDecisions"]),
+    ("CommandExecutionRequestApprovalParams", &["availableDecisions"]),
     ("Config", &["apps"]),
     ("ConfigRequirements", &["network"]),
 ];

@@ -15,6 +15,12 @@ pub trait Call {
     type Result: Serialize + DeserializeOwned;
 }
 
+/// A server request as a type.
+pub trait ServerCall: Call {
+    /// Returns the params without their experimental fields; `None` if none of these is set.
+    fn stable_params(params: &Self::Params) -> Option<Self::Params>;
+}
+
 /// One row of a table, for schema export and documentation.
 pub struct MethodInfo {
     pub method: &'static str,
@@ -324,7 +330,10 @@ macro_rules! client_requests {
 }
 
 macro_rules! server_requests {
-    ($($variant:ident $method:literal ($params:ty) -> $result:ty;)*) => {
+    ($(
+        $variant:ident $method:literal ($params:ty) -> $result:ty
+        $({ $(experimental $field:ident $name:literal;)* })?;
+    )*) => {
         /// A server request to a client.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ServerRequest {
@@ -347,6 +356,13 @@ macro_rules! server_requests {
                 }
             }
 
+            /// Returns the request without its experimental fields; `None` if none of these is set.
+            pub fn stable(&self) -> Option<Self> {
+                match self {
+                    $(Self::$variant(params) => server_call::$variant::stable_params(params).map(Self::$variant),)*
+                }
+            }
+
             /// Encodes one line, without its newline.
             pub fn encode(&self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
                 match self {
@@ -360,7 +376,7 @@ macro_rules! server_requests {
             vec![$(MethodInfo {
                 method: $method,
                 stability: Stability::Stable,
-                hidden_fields: &[],
+                hidden_fields: &[$($($name,)*)?],
                 params: |generator| generator.subschema_for::<$params>(),
                 result: Some(|generator| generator.subschema_for::<$result>()),
             },)*]
@@ -379,6 +395,18 @@ macro_rules! server_requests {
                     const METHOD: &'static str = $method;
                     type Params = $params;
                     type Result = $result;
+                }
+
+                impl ServerCall for $variant {
+                    fn stable_params(params: &$params) -> Option<$params> {
+                        let has_experimental = false $($(|| params.$field.is_some())*)?;
+                        has_experimental.then(|| {
+                            #[allow(unused_mut, reason = "for requests without experimental fields")]
+                            let mut stable = params.clone();
+                            $($(stable.$field = None;)*)?
+                            stable
+                        })
+                    }
                 }
             )*
         }

@@ -46,6 +46,11 @@ impl AnswerSlot {
         Self { id: Mutex::new(Some(id)), outbound }
     }
 
+    /// The id of the request, until a responder is taken.
+    pub fn id(&self) -> Option<RequestId> {
+        self.id.lock().clone()
+    }
+
     /// Takes the right to answer. Returned by the handler, the second value makes dispatch wait for the answer.
     ///
     /// Taken a second time, the responder has nothing to answer and does nothing.

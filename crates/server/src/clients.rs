@@ -33,18 +33,15 @@ impl Host for Clients {
     ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
         Box::pin(async move {
             let first = first.map(|ClientId(id)| ConnectionId(id));
-            let asked = match first.filter(|id| self.connections.outbound(*id).is_some()) {
+            let asked = match first.filter(|id| self.connections.contains(*id)) {
                 Some(first) => vec![first],
                 None => self.connections.ids(),
             };
-            let queues: Vec<_> = asked.iter().filter_map(|id| self.connections.outbound(*id)).collect();
-            if queues.is_empty() {
+            if asked.is_empty() {
                 return Err(RequestError::NoClient);
             }
-            let mut open = self.server_requests.open(asked, &request).map_err(|_| RequestError::NoClient)?;
-            for outbound in queues {
-                outbound.request(open.json.clone());
-            }
+            let mut open = self.server_requests.open(asked.clone(), &request).map_err(|_| RequestError::NoClient)?;
+            self.connections.request(&asked, &open.message);
             (&mut open.answer).await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })
     }

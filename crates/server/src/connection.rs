@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, DecodeError, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo,
-    ServerNotification, Stability, UNBUILT, encode_error,
+    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level, RequestId,
+    RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -32,6 +32,7 @@ use crate::in_flight::{InFlight, Kind};
 use crate::limits;
 use crate::outbound::{Notification, OutboundQueue};
 use crate::processes::Processes;
+use crate::samples::Samples;
 use crate::throttle::{Throttle, short};
 
 /// A message from a transport.
@@ -40,6 +41,9 @@ pub(crate) enum Inbound {
     /// The beginning of a message that was too long to keep.
     Oversized(Bytes),
 }
+
+/// The transport of clients that may be on other machines or belong to other users.
+pub(crate) const REMOTE: &str = "remote websocket";
 
 /// The source of a connection's messages.
 pub(crate) trait Source: Send {
@@ -71,6 +75,8 @@ pub(crate) async fn serve(
         client: None,
         requests: InFlight::default(),
         processes: Arc::default(),
+        spawned: Arc::default(),
+        samples: Arc::default(),
         unexpected: Throttle::default(),
     };
     async {
@@ -119,6 +125,8 @@ struct Connection {
     requests: InFlight,
     /// The programs that its client runs.
     processes: Arc<Processes>,
+    spawned: Arc<Processes>,
+    samples: Arc<Samples>,
     /// Logs of invalid messages.
     unexpected: Throttle,
 }
@@ -208,6 +216,8 @@ impl Connection {
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
                 protocol_version: self.app.identity.levels.version.clone(),
+                newer: level >= Level::V0_166,
+                openai_form: has_openai_form(&capabilities),
             }),
             version: params.client_info.version,
             level,
@@ -254,6 +264,9 @@ impl Connection {
             client: Arc::clone(client),
             outbound: Arc::clone(&self.outbound),
             processes: Arc::clone(&self.processes),
+            spawned: Arc::clone(&self.spawned),
+            samples: Arc::clone(&self.samples),
+            may_run_processes: self.transport != REMOTE || self.app.remote_processes,
             answer: AnswerSlot::new(id, Arc::clone(&self.outbound)),
         };
         let method = request.method();
@@ -314,6 +327,8 @@ impl Connection {
     /// Stops the programs that the client can no longer reach. On stdio it may still read answers, so programs without
     /// an id run to their end.
     fn end_processes(&self) {
+        self.spawned.stop();
+        self.samples.cancel_all();
         match self.transport {
             "stdio" => self.processes.stop_named(),
             _ => self.processes.stop(),
@@ -367,6 +382,8 @@ mod tests {
             client: None,
             requests: InFlight::default(),
             processes: Arc::default(),
+            spawned: Arc::default(),
+        samples: Arc::default(),
             unexpected: Throttle::default(),
         }
     }
@@ -457,4 +474,10 @@ mod tests {
             assert!(!is_traceparent(bad), "{bad}");
         }
     }
+}
+
+/// Whether a client answers elicitations of the mode `openai/form`.
+fn has_openai_form(capabilities: &InitializeCapabilities) -> bool {
+    capabilities.mcp_server_openai_form_elicitation == Some(true)
+        || capabilities.extensions.as_ref().is_some_and(|extensions| extensions.contains_key("openai/form"))
 }

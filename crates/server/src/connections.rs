@@ -8,6 +8,7 @@ use loomd_agent::ClientIdentity;
 use loomd_protocol::Level;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::encoded_request::EncodedRequest;
 use crate::outbound::{Notification, OutboundQueue};
 
 /// Counts from 0 for the life of the process.
@@ -91,14 +92,22 @@ impl Connections {
         send(recipients, notification).await;
     }
 
+    /// Queues a server request for some connections, each in its form; skips those that have ended.
+    pub fn request(&self, to: &[ConnectionId], request: &EncodedRequest) {
+        let all = self.lock();
+        for recipient in to.iter().filter_map(|id| all.get(id)) {
+            recipient.outbound.request(request.json(recipient.client.experimental).clone());
+        }
+    }
+
     /// Returns the ids of all initialized connections.
     pub fn ids(&self) -> Vec<ConnectionId> {
         self.lock().keys().copied().collect()
     }
 
-    /// Returns the outbound queue of a connection; `None` once it has ended.
-    pub fn outbound(&self, id: ConnectionId) -> Option<Arc<OutboundQueue>> {
-        self.lock().get(&id).map(|recipient| Arc::clone(&recipient.outbound))
+    /// Whether a connection is initialized and has not ended.
+    pub fn contains(&self, id: ConnectionId) -> bool {
+        self.lock().contains_key(&id)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Recipient>> {

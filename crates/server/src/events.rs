@@ -36,9 +36,8 @@ impl ConnectionEventSink {
             }
             Audience::Only(subscribers) => subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect(),
         };
-        let Some(json) = self.server_requests.open_approval(approval, &to) else { return };
-        for outbound in to.iter().filter_map(|id| self.connections.outbound(*id)) {
-            outbound.request(json.clone());
+        if let Some(request) = self.server_requests.open_approval(approval, &to) {
+            self.connections.request(&to, &request);
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod suite;
 mod thread;
 mod thread_id;
 mod window;
+mod work;
 
 pub use batch::Batch;
 pub use error::{Error, Failure, Result};
@@ -35,3 +36,4 @@ pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, 
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};
+pub use work::{ClaimedMessage, Enqueued, Goal, MAX_QUEUED, QueuePage, QueuedMessage, WorkStore};

@@ -7,9 +7,7 @@ use std::str::FromStr;
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
-use loomd_protocol::{
-    CwdFilter, SortDirection, SubAgentSource, ThreadListParams, ThreadSortKey, ThreadSourceKind,
-};
+use loomd_protocol::{CwdFilter, SortDirection, SubAgentSource, ThreadListParams, ThreadSortKey, ThreadSourceKind};
 
 use crate::rollout::Source;
 use crate::{StoredThread, ThreadId};
@@ -129,10 +127,7 @@ impl ListQuery {
             }),
             search: params.search_term.filter(|term| !term.is_empty()),
             originators: params.originators.filter(|names| !names.is_empty()),
-            excluded: excluded
-                .iter()
-                .map(|id| id.parse().map_err(BadQuery::Excluded))
-                .collect::<Result<_, _>>()?,
+            excluded: excluded.iter().map(|id| id.parse().map_err(BadQuery::Excluded)).collect::<Result<_, _>>()?,
             only: None,
             parent: relative("parent thread", params.parent_thread_id)?,
             ancestor: relative("ancestor thread", params.ancestor_thread_id)?,
@@ -220,9 +215,7 @@ impl FromStr for Cursor {
             let at = match time.parse::<Timestamp>() {
                 Ok(time) => time,
                 // The time as file names spell it.
-                Err(_) => {
-                    DateTime::strptime("%Y-%m-%dT%H-%M-%S", time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp()
-                }
+                Err(_) => DateTime::strptime("%Y-%m-%dT%H-%M-%S", time).ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp(),
             };
             Some(Self { at: i64::try_from(at.as_nanosecond()).ok()?, id: id.parse().ok()?, inclusive })
         };

@@ -61,6 +61,8 @@ impl StoredThread {
             turns: Vec::new(),
             session_id: self.meta.id.to_string(),
             project_id: None,
+            section: None,
+            section_entered_at: None,
         }
     }
 }

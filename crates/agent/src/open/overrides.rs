@@ -14,6 +14,10 @@ pub struct ClientIdentity {
     pub originator: String,
     /// The protocol version, recorded with new threads and sent with model calls.
     pub protocol_version: String,
+    /// It speaks the newer release of the protocol: its threads have the tools of that release.
+    pub newer: bool,
+    /// Whether it answers elicitations of the mode `openai/form`.
+    pub openai_form: bool,
 }
 
 /// The settings that a client names when it opens a thread. What is `None` comes from the stored thread or the

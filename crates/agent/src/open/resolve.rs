@@ -146,7 +146,8 @@ fn resolve(
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
             raw_events: overrides.raw_events,
             config_folders: config_folders(&loaded),
-            mcp_servers: allowed_servers(&resolved, &plugins, opener.services.mcp.as_deref()),
+            mcp_servers: allowed_servers(&resolved, &plugins, opener.services.mcp.as_deref())
+                .with_openai_form(client.openai_form),
             extensions: ThreadExtensions {
                 skill_roots: opener
                     .extensions
@@ -160,6 +161,8 @@ fn resolve(
             thread_config,
             dynamic_tools: overrides.dynamic_tools.or_else(stored_tools).unwrap_or_default(),
             client: client.name.clone(),
+            newer_tools: client.newer,
+            openai_form: client.openai_form,
             identity: Identity {
                 user_agent: client.user_agent.clone(),
                 originator: client.originator.clone(),
@@ -174,7 +177,7 @@ fn resolve(
 }
 
 /// The preset that is closest to a sandbox setting.
-fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
+pub(super) fn mode_of(sandbox: &SandboxSetting) -> SandboxMode {
     match sandbox {
         SandboxSetting::Mode(mode) => *mode,
         SandboxSetting::Policy(SandboxPolicy::ReadOnly { .. }) => SandboxMode::ReadOnly,
@@ -190,7 +193,8 @@ impl Opener {
     pub fn mcp_servers(&self, profile: &Profile, settings: &Settings) -> Result<ServerSet, Refusal> {
         let cwd = absolute(&settings.cwd)?;
         let request = LoadRequest { cwd: Some(&cwd), thread: Some(&profile.thread_config), ..self.sources.request() };
-        self.servers_of(&loomd_config::load(&request).map_err(config_refusal)?)
+        let set = self.servers_of(&loomd_config::load(&request).map_err(config_refusal)?)?;
+        Ok(set.with_openai_form(profile.openai_form))
     }
 
     /// The MCP servers of the configuration and of plugins, without those of a project or a thread.

@@ -5,12 +5,15 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, Thread as WireThread, ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams,
-    UserInput,
+    DeprecationNoticeNotification, JsonValue, Level, QueuedSubmission, ResponseItem, Thread as WireThread, ThreadGoal, ThreadSampleParams,
+    ThreadSampleResponse, ThreadUnsubscribeStatus,
+    Turn as WireTurn, TurnStartParams, UserInput,
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use crate::event_sink::Subscriber;
+use crate::goals::GoalChange;
 use crate::host::ItemEnded;
 use crate::refusal::Refusal;
 use crate::settings::{Profile, Settings};
@@ -61,6 +64,8 @@ pub(crate) enum Op {
     },
     StartTurn {
         params: Box<TurnStartParams>,
+        /// The release of the protocol that the client speaks.
+        level: Level,
         reply: Reply<WireTurn>,
     },
     Steer {
@@ -71,6 +76,41 @@ pub(crate) enum Op {
     /// An empty `turn_id` means the running turn, whichever it is.
     Interrupt {
         turn_id: String,
+        /// Refused when no turn is running, instead of answered at once.
+        strict: bool,
+        reply: Reply<()>,
+    },
+    SetGoal {
+        change: GoalChange,
+        reply: Reply<ThreadGoal>,
+    },
+    ClearGoal(Reply<bool>),
+    Enqueue {
+        client_id: String,
+        input: Vec<UserInput>,
+        reply: Reply<QueuedSubmission>,
+    },
+    /// Starts the turn of a queued message: of the first one unless `message` names another.
+    StartQueued {
+        message: Option<String>,
+        reply: Reply<WireTurn>,
+    },
+    /// One model call of which the thread keeps nothing.
+    Sample {
+        params: Box<ThreadSampleParams>,
+        cancel: CancellationToken,
+        reply: Reply<ThreadSampleResponse>,
+    },
+    /// The user allows an action that the reviewer denied.
+    ApproveDenied {
+        event: JsonValue,
+        reply: Reply<()>,
+    },
+    /// A message of another agent.
+    AgentMessage {
+        message: Box<ResponseItem>,
+        /// Whether it begins a turn when none is running.
+        start: bool,
         reply: Reply<()>,
     },
     /// Starts a turn in place of the running one.

@@ -7,11 +7,14 @@ use loomd_skills::WatchGuard;
 use loomd_store::rollout::SessionMeta;
 use loomd_store::{Reader, Store, ThreadId};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::memory::{Memory, UnwrittenItem};
 use super::running_turn::{QueuedTurn, RunningTurn};
+use crate::additional_context::SentContext;
 use crate::busy::Busy;
 use crate::event_log::EventLog;
+use crate::goals::GoalCx;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
 use crate::realtime::RealtimeSession;
@@ -46,6 +49,18 @@ pub(crate) struct Thread {
     pub running: Option<RunningTurn>,
     /// Ends of items that could not be recorded yet.
     pub unwritten: Vec<UnwrittenItem>,
+    /// The goal of the thread.
+    pub goals: Arc<GoalCx>,
+    /// Whether the last turn was interrupted; `None` when only the rollout knows.
+    pub interrupted: Option<bool>,
+    /// The context of clients that the model was sent.
+    pub sent_context: SentContext,
+    /// The last turn that ended while the thread was loaded.
+    pub last_turn: Option<String>,
+    /// When the goal may start its next turn, if it has to wait.
+    pub wake_at: Option<Instant>,
+    /// The thread is being unloaded and starts no more turns.
+    pub closing: bool,
     /// Turns that wait for the running one.
     pub queued: VecDeque<QueuedTurn>,
     pub realtime: Option<RealtimeSession>,

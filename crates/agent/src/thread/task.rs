@@ -11,6 +11,7 @@ use loomd_protocol::{
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
@@ -59,8 +60,15 @@ impl Thread {
             drop(registration);
             return reply(Err(refusal));
         }
+        let (resumed, forked) =
+            (matches!(first, LoadReason::Resumed { .. }), matches!(first, LoadReason::Forked { .. }));
         self.begin(first, reply).await;
         self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
+        if resumed {
+            self.resume_goal().await;
+        } else if forked {
+            self.publish_forked_goal().await;
+        }
         let mut closed = None;
         loop {
             let op = tokio::select! {
@@ -73,6 +81,11 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
+                () = sleep_until(self.wake_at), if self.wake_at.is_some() => {
+                    self.wake_at = None;
+                    self.begin_idle_work().await;
+                    continue;
+                }
                 () = tokio::time::sleep(WRITE_RETRY_DELAY), if self.can_retry_writes() => {
                     self.retry_writes().await;
                     continue;
@@ -96,6 +109,7 @@ impl Thread {
                 }
             }
         }
+        self.closing = true;
         self.end_realtime().await;
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
@@ -172,9 +186,16 @@ impl Thread {
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
             Op::Show { turns, reply } => reply(self.show(turns).await),
-            Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
+            Op::StartTurn { params, level, reply } => self.start_turn(*params, level, reply).await,
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
-            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
+            Op::Interrupt { turn_id, strict, reply } => self.interrupt(&turn_id, strict, reply).await,
+            Op::SetGoal { change, reply } => self.set_goal(change, reply).await,
+            Op::ClearGoal(reply) => self.clear_goal(reply).await,
+            Op::Enqueue { client_id, input, reply } => self.enqueue(client_id, input, reply).await,
+            Op::StartQueued { message, reply } => self.start_queued(message, reply).await,
+            Op::Sample { params, cancel, reply } => self.sample(*params, cancel, reply).await,
+            Op::ApproveDenied { event, reply } => self.approve_denied(&event, reply).await,
+            Op::AgentMessage { message, start, reply } => self.agent_message(message, start, reply).await,
             Op::Replace { work, reply } => self.replace(work, reply).await,
             Op::ItemEnded { ended, done } => {
                 self.item_ended(*ended).await;
@@ -225,6 +246,7 @@ impl Thread {
                 }
                 reply(Ok(Opened { thread, settings: self.settings.clone() }));
                 join.subscribe().await;
+                self.notify_goal(subscriber).await;
             }
             Err(refusal) => {
                 reply(Err(refusal));
@@ -427,6 +449,14 @@ impl Thread {
 
     async fn broadcast(&self, notification: ServerNotification) {
         self.events.broadcast(notification).await;
+    }
+}
+
+/// Resolves at an instant; never without one.
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
     }
 }
 

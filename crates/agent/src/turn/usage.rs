@@ -71,7 +71,7 @@ pub(super) fn stored(usage: &TokenUsage) -> StoredUsage {
     }
 }
 
-fn breakdown(usage: StoredUsage) -> TokenUsageBreakdown {
+pub(crate) fn breakdown(usage: StoredUsage) -> TokenUsageBreakdown {
     TokenUsageBreakdown {
         total_tokens: usage.total_tokens,
         input_tokens: usage.input_tokens,

@@ -10,9 +10,9 @@ pub(crate) mod hook_prompt;
 mod item;
 
 pub use closed::ClosedTurns;
-pub(crate) use item::user_message;
+pub(crate) use item::{completed as completed_item, user_message};
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
-use loomd_store::rollout::{self, CompletedItem, Event, Line, LineHeader, Record};
+use loomd_store::rollout::{self, Event, Line, LineHeader, Record};
 use loomd_store::{Position, ThreadId};
 use uuid::Uuid;
 
@@ -196,14 +196,14 @@ impl<P: ClosedTurns> Turns<P> {
             Event::ThreadRolledBack(rolled_back) => self.roll_back(rolled_back.num_turns),
             Event::Error(error) => self.fail(error),
             Event::ItemCompleted(completed) => {
-                let CompletedItem::Plan { id, text } = completed.item;
-                self.put(Some(&completed.turn_id), ThreadItem::Plan { id, text });
+                self.put(Some(&completed.turn_id), item::completed(completed.item));
             }
             Event::AgentMessage(_)
             | Event::AgentReasoning(_)
             | Event::AgentReasoningRawContent(_)
             | Event::TokenCount(_)
             | Event::UndoCompleted(_)
+            | Event::ThreadGoalUpdated(_)
             | Event::GuardianAssessment(_) => {}
             event => {
                 if let Some((turn_id, item)) = tool_item(event) {

@@ -49,7 +49,7 @@ async fn an_ephemeral_fork_has_the_conversation_of_its_source() {
     let id = world.start(false).await;
     world.ask(id, "first").await;
     let opened = answered(async |reply| {
-        world.threads.fork(Source::Id(id), true, world.resolve(), ME, reply).await;
+        world.threads.fork(Source::Id(id), true, false, world.resolve(), ME, reply).await;
     });
     let copy = opened.await.expect("a copy").thread.id.parse().expect("an id");
     world.ask(copy, "second").await;
@@ -234,7 +234,7 @@ async fn a_thread_with_only_a_review_is_listed() {
     let id = world.start(false).await;
     world.model.reply(message("looks fine"));
     let turn: Result<Turn, _> = answered(async |reply| {
-        let target = ReviewTarget::Custom { instructions: "Look at my changes.".into() };
+        let target = ReviewTarget::Custom { instructions: Some("Look at my changes.".into()) };
         world.threads.review(id, target, reply).await;
     })
     .await;

@@ -89,6 +89,22 @@ pub struct PluginSettings {
     pub enabled: bool,
 }
 
+/// `[marketplaces.<name>]`: a marketplace that the user added.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct MarketplaceSettings {
+    /// `local` or `git`.
+    pub source_type: Option<String>,
+    /// A folder, or the URL of a repository.
+    pub source: Option<String>,
+    /// The branch, tag or commit of a repository.
+    pub r#ref: Option<String>,
+    /// The folders of a repository that are fetched.
+    pub sparse_paths: Option<Vec<String>>,
+    /// The commit that was fetched last.
+    pub commit: Option<String>,
+}
+
 impl Default for PluginSettings {
     fn default() -> Self {
         Self { enabled: true }

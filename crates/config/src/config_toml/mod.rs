@@ -5,6 +5,7 @@ mod agents;
 mod areas;
 mod credentials;
 mod defaults;
+mod goals;
 mod loomd;
 mod mcp;
 mod opaque;
@@ -28,9 +29,10 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use agents::Agents;
 pub use areas::{
-    BundledSkills, Feedback, History, HistoryPersistence, Memories, PluginSettings, Project, Realtime, RealtimeKind,
+    BundledSkills, Feedback, History, HistoryPersistence, Memories, MarketplaceSettings, PluginSettings, Project, Realtime, RealtimeKind,
     RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
+pub use goals::Goals;
 pub use loomd::{CommandLimits, Loomd};
 pub use mcp::{McpServer, McpTool, McpTransport};
 pub use opaque::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
@@ -150,6 +152,9 @@ pub struct ConfigToml {
     pub background_terminal_max_timeout: Option<u64>,
     /// Limits of child agents.
     pub agents: Option<Agents>,
+    /// Limits of goals.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub goals: Option<Goals>,
     /// Feature flags, by name.
     pub features: BTreeMap<String, bool>,
 
@@ -166,6 +171,8 @@ pub struct ConfigToml {
     pub skills: Option<Skills>,
     /// Installed plugins, by `plugin@marketplace`.
     pub plugins: BTreeMap<String, PluginSettings>,
+    /// Marketplaces of plugins that the user added, by name.
+    pub marketplaces: BTreeMap<String, MarketplaceSettings>,
     /// Settings of the apps of a ChatGPT account.
     pub apps: Option<AppsConfig>,
     /// Tools that the model may suggest to install.

@@ -141,10 +141,10 @@ fn permissions(
 
 fn review_target(target: Target, title: Option<String>) -> Result<ReviewTarget> {
     Ok(match target {
-        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch },
+        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch: Some(branch) },
         Target { commit: Some(sha), .. } => ReviewTarget::Commit { sha, title },
         Target { uncommitted: true, .. } => ReviewTarget::UncommittedChanges,
-        Target { prompt, .. } => ReviewTarget::Custom { instructions: run::prompt(prompt)? },
+        Target { prompt, .. } => ReviewTarget::Custom { instructions: Some(run::prompt(prompt)?) },
     })
 }
 

@@ -21,11 +21,12 @@ use loomd_client::Options;
 
 pub use args::{EXIT_STATUS, Run, Sandbox};
 pub use drive::{ExitReason, TurnContext, drive};
-pub use handler::prompt_handler;
+pub use handler::{Questions, prompt_handler};
 pub use input::{folder, input, output_schema, prompt, read_stdin};
 pub use keyboard::Keyboard;
 pub use model_access::{ModelAccess, setup_with_model};
 pub use open::{Task, TurnRequest};
+pub use question::{Answer, Question};
 pub use screen::{Color, Screen};
 pub use view::{JsonView, TextView, View};
 

@@ -43,6 +43,8 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
         ThreadItem::CollabAgentToolCall { tool, prompt, .. } => {
             ("⇢", format!("{} {}", serde_name(tool), prompt.as_deref().unwrap_or_default()))
         }
+        ThreadItem::SubAgentActivity { kind, agent_path, .. } => ("⇢", format!("{agent_path} {}", serde_name(kind))),
+        ThreadItem::FunctionCallOutput { name, .. } => ("⚙", format!("output of {name}")),
         ThreadItem::EnteredReviewMode { review, .. } => ("◇", format!("review of {review}")),
         ThreadItem::ContextCompaction { .. } => ("≡", "compacting the history".to_owned()),
         _ => return None,

@@ -12,7 +12,7 @@ mod style;
 mod tests;
 mod wrap;
 
-pub use clean::{lines, visible};
+pub use clean::lines;
 pub use items::diff_text;
 pub use question::QuestionView;
 pub use render::Renderer;

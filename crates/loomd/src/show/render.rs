@@ -391,6 +391,8 @@ fn id(item: &ThreadItem) -> &str {
         | ThreadItem::ImageView { id, .. }
         | ThreadItem::CollabAgentToolCall { id, .. }
         | ThreadItem::EnteredReviewMode { id, .. }
+        | ThreadItem::FunctionCallOutput { id, .. }
+        | ThreadItem::SubAgentActivity { id, .. }
         | ThreadItem::ContextCompaction { id } => id,
         _ => "",
     }

@@ -21,6 +21,7 @@ mod every_method;
 mod faults;
 mod fuzz_lines;
 mod generate;
+mod idle_work;
 mod interchange;
 mod leaks;
 mod links;

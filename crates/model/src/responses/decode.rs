@@ -52,12 +52,23 @@ pub(crate) fn decode(json: &str, url: &str) -> DecodedEvent {
         "response.failed" => return DecodedEvent::Failed(failed(json)),
         "response.incomplete" => return DecodedEvent::Failed(incomplete(json)),
         "error" => return error(json, url),
+        "response.custom_tool_call_input.delta" => delta(json, |delta, text| {
+            Some(ModelEvent::InputDelta { item_id: delta.item_id.map(Text::owned), delta: text })
+        }),
+        "response.metadata" => moderation(json),
         "codex.rate_limits" => {
             serde_json::from_str::<RateLimitsEvent>(json).ok().map(|event| ModelEvent::RateLimits(event.into()))
         }
         _ => None,
     };
     event.map_or(DecodedEvent::Nothing, DecodedEvent::Event)
+}
+
+/// Returns what the provider's moderation says, if the event has it.
+fn moderation(json: &str) -> Option<ModelEvent> {
+    let mut event: JsonValue = serde_json::from_str(json).ok()?;
+    let moderation = event.get_mut("metadata")?.get_mut("openai_chatgpt_moderation_metadata")?.take();
+    (!moderation.is_null()).then_some(ModelEvent::Moderation(moderation))
 }
 
 /// Returns the model that serves the call, if the event carries headers that name it.

@@ -130,7 +130,12 @@ pub struct ConfigLayerMetadata {
 pub enum ConfigLayerSource {
     Mdm { domain: String, key: String },
     System { file: AbsolutePathBuf },
-    User { file: AbsolutePathBuf },
+    User {
+        file: AbsolutePathBuf,
+        /// The profile that the file belongs to; null for the user's own file.
+        #[serde(default)]
+        profile: Option<String>,
+    },
     Project { dot_codex_folder: AbsolutePathBuf },
     SessionFlags,
     LegacyManagedConfigTomlFromFile { file: AbsolutePathBuf },

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonValue, MessagePhase, ReasoningEffort, UserInput};
+use crate::{FunctionCallOutputBody, JsonValue, MessagePhase, ReasoningEffort, UserInput};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollabAgentState {
@@ -111,6 +111,34 @@ pub struct McpToolCallError {
 pub struct McpToolCallResult {
     pub content: Vec<JsonValue>,
     pub structured_content: Option<JsonValue>,
+    #[serde(rename = "_meta", default)]
+    pub meta: Option<JsonValue>,
+}
+
+/// The app whose tool was called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpToolCallAppContext {
+    pub connector_id: String,
+    pub link_id: Option<String>,
+    pub resource_uri: Option<String>,
+    pub app_name: Option<String>,
+    pub action_name: Option<String>,
+}
+
+/// What a client may show of an app.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpAppUi {
+    pub resource_uri: String,
+    pub preferred_model_display_mode: McpAppDisplayMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpAppDisplayMode {
+    Inline,
+    Fullscreen,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -162,6 +190,22 @@ pub enum ThreadItem {
         id: String,
         content: Vec<UserInput>,
     },
+    /// The output of a tool that the client ran by itself.
+    FunctionCallOutput {
+        id: String,
+        name: String,
+        namespace: Option<String>,
+        output: FunctionCallOutputBody,
+    },
+    /// What happened to an agent that is addressed by a path.
+    SubAgentActivity {
+        id: String,
+        kind: SubAgentActivityKind,
+        agent_thread_id: String,
+        agent_path: String,
+        model: Option<String>,
+        reasoning_effort: Option<ReasoningEffort>,
+    },
     HookPrompt {
         id: String,
         fragments: Vec<HookPromptFragment>,
@@ -210,6 +254,19 @@ pub enum ThreadItem {
         result: Option<McpToolCallResult>,
         error: Option<McpToolCallError>,
         duration_ms: Option<i64>,
+        /// Whether the server says that the tool changes nothing.
+        #[serde(default)]
+        read_only_hint: Option<bool>,
+        /// The plugin that the server belongs to, `name@marketplace`.
+        #[serde(default)]
+        plugin_id: Option<String>,
+        /// What only tools of apps have.
+        #[serde(default)]
+        app_context: Option<McpToolCallAppContext>,
+        #[serde(default)]
+        mcp_app_ui: Option<McpAppUi>,
+        #[serde(default)]
+        mcp_app_resource_uri: Option<String>,
     },
     DynamicToolCall {
         id: String,
@@ -266,6 +323,8 @@ impl ThreadItem {
     pub fn id(&self) -> &str {
         match self {
             Self::UserMessage { id, .. }
+            | Self::FunctionCallOutput { id, .. }
+            | Self::SubAgentActivity { id, .. }
             | Self::HookPrompt { id, .. }
             | Self::AgentMessage { id, .. }
             | Self::Plan { id, .. }
@@ -283,6 +342,16 @@ impl ThreadItem {
             | Self::ContextCompaction { id } => id,
         }
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SubAgentActivityKind {
+    Started,
+    /// It was sent a message or a task.
+    Interacted,
+    Interrupted,
+    Completed,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Turn;
+use crate::{ThreadSection, Turn};
 
 /// The position of a sub-agent in the tree of agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +76,10 @@ pub struct Thread {
     /// Sent for newer clients, which require it.
     #[serde(default)]
     pub project_id: Option<String>,
+    #[serde(default)]
+    pub section: Option<ThreadSection>,
+    #[serde(default)]
+    pub section_entered_at: Option<i64>,
 }
 
 /// Why an active thread is waiting.

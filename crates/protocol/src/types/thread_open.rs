@@ -42,6 +42,9 @@ pub struct ThreadStartParams {
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mock_experimental_field: Option<String>,
+    /// The project that the thread belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     #[serde(default)]
     pub experimental_raw_events: bool,
     #[serde(default)]
@@ -120,6 +123,12 @@ pub struct ThreadForkParams {
     pub exclude_turns: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// Whether the fork is listed as attached to its source.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub attach_to_source: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub defer_goal_continuation: bool,
 }
 
 /// Result of `thread/start`.

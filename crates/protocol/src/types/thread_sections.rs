@@ -95,13 +95,3 @@ pub struct ThreadSectionMoveParams {
 /// Result of `thread/section/move`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadSectionMoveResponse {}
-
-/// Params of the `thread/section/updated` notification: the sections changed, or the place of a thread in them.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ThreadSectionUpdatedNotification {
-    /// Null when the section itself changed.
-    pub thread_id: Option<String>,
-    /// Null when the thread left its section.
-    pub section_id: Option<String>,
-}

@@ -1,11 +1,14 @@
 //! Turns: start, steer, interrupt, and the notifications about them.
 
+use std::collections::BTreeMap;
+
 use schemars::{JsonSchema, Schema};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, JsonObject, JsonValue, Personality, ReasoningEffort,
-    ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TurnItemsView,
+    ApprovalsReviewer, AskForApproval, CollaborationMode, FunctionCallOutputBody, JsonObject, JsonValue, Level,
+    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TokenUsageBreakdown,
+    TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -54,8 +57,37 @@ pub enum UserInput {
     },
 }
 
-/// Params of `turn/start`.
+/// The output of a tool that the client ran by itself, with which a turn begins.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnToolOutput {
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub output: FunctionCallOutputBody,
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub retain: bool,
+}
+
+/// Whether a piece of context comes from the client's own application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum AdditionalContextKind {
+    Untrusted,
+    Application,
+}
+
+/// A piece of context that the model is sent before the user's input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AdditionalContextEntry {
+    pub kind: AdditionalContextKind,
+    pub value: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// Params of `turn/start`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStartParams {
     pub thread_id: String,
@@ -82,6 +114,24 @@ pub struct TurnStartParams {
     pub output_schema: Option<JsonValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collaboration_mode: Option<CollaborationMode>,
+    /// Why the turn starts, for the provider.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub turn_trigger: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_turn_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub root_turn_id: Option<String>,
+    /// For the calls of this turn only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_tier_for_turn: Option<ServiceTier>,
+    /// Instead of input.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_output: Option<TurnToolOutput>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub additional_context: Option<BTreeMap<String, AdditionalContextEntry>>,
+    /// Further pairs for the provider, for this turn only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responsesapi_client_metadata: Option<BTreeMap<String, String>>,
 }
 
 /// Params of `turn/steer`.
@@ -129,11 +179,34 @@ pub enum CodexErrorInfo {
     ActiveTurnNotSteerable {
         turn_kind: NonSteerableTurnKind,
     },
+    RateLimitExceeded,
+    SessionBudgetExceeded,
+    ModelNotFound,
+    CyberPolicy,
+    MisalignmentPolicyViolation,
+    PolicyCapacityUnavailable,
+    FlexUnavailable,
     Other,
     /// A kind that this release does not know, as received.
     #[serde(untagged)]
     #[schemars(skip)]
     Unknown(JsonValue),
+}
+
+/// Serialises the kind of an error for the level of the client: kinds that its release lacks as the nearest that it has.
+fn for_level<S: Serializer>(info: &Option<CodexErrorInfo>, serializer: S) -> Result<S::Ok, S::Error> {
+    use CodexErrorInfo::*;
+    if Level::encoding() != Some(Level::V0_118) {
+        return info.serialize(serializer);
+    }
+    let known = match info {
+        Some(RateLimitExceeded) => Some(ResponseStreamDisconnected { http_status_code: None }),
+        Some(PolicyCapacityUnavailable | FlexUnavailable) => Some(ServerOverloaded),
+        Some(ModelNotFound | CyberPolicy | MisalignmentPolicyViolation) => Some(BadRequest),
+        Some(SessionBudgetExceeded) => Some(UsageLimitExceeded),
+        known => return known.serialize(serializer),
+    };
+    known.serialize(serializer)
 }
 
 /// The schema lists the known kinds, of which a value has one.
@@ -168,6 +241,7 @@ pub struct Turn {
 #[serde(rename_all = "camelCase")]
 pub struct TurnError {
     pub message: String,
+    #[serde(serialize_with = "for_level")]
     pub codex_error_info: Option<CodexErrorInfo>,
     pub additional_details: Option<String>,
 }
@@ -222,6 +296,9 @@ pub struct TurnStartedNotification {
 pub struct TurnCompletedNotification {
     pub thread_id: String,
     pub turn: Turn,
+    /// The tokens of all model calls of the turn; `None` when no provider reported any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<TokenUsageBreakdown>,
 }
 
 /// Params of the `turn/diff/updated` notification.

@@ -54,7 +54,8 @@ pub(super) async fn serve_tcp(
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
-    let access = Access { peer: Peer::of_tcp, admission, guard, transport: "websocket" };
+    let transport = if admission == Admission::SameUser { "websocket" } else { connection::REMOTE };
+    let access = Access { peer: Peer::of_tcp, admission, guard, transport };
     serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();

@@ -78,8 +78,7 @@ impl Content {
     }
 
     fn descendants(&self, ancestor: ThreadId) -> HashSet<ThreadId> {
-        let all: Vec<StoredThread> =
-            self.threads.iter().filter_map(|(id, log)| self.describe(*id, log).ok()).collect();
+        let all: Vec<StoredThread> = self.threads.iter().filter_map(|(id, log)| self.describe(*id, log).ok()).collect();
         let (mut found, mut open) = (HashSet::new(), vec![ancestor]);
         while let Some(above) = open.pop() {
             let children = all.iter().filter(|thread| thread.meta.parent() == Some(above)).map(StoredThread::id);

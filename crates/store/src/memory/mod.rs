@@ -13,14 +13,14 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
-use crate::store::{Answer, Reader, Store};
 use crate::search::{SearchPage, SearchQuery};
-use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, head};
+use crate::store::{Answer, Reader, Store};
+use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use open_thread::MemoryReader;
 
 /// Threads in memory. Clones share them.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<Content>>);
+pub struct MemoryStore(Arc<Mutex<Content>>, WorkStore);
 
 /// What a store holds.
 #[derive(Default)]
@@ -206,5 +206,9 @@ impl Store for MemoryStore {
             content.derived.insert(id, bytes);
             Ok(())
         })
+    }
+
+    fn work(&self) -> &WorkStore {
+        &self.1
     }
 }

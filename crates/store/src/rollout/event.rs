@@ -78,6 +78,7 @@ events! {
         UndoCompleted = "undo_completed",
         ImageGenerationEnd = "image_generation_end",
         ItemCompleted = "item_completed",
+        ThreadGoalUpdated = "thread_goal_updated",
     }
     extended {
         Error = "error",

@@ -256,5 +256,33 @@ pub struct ItemCompleted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum CompletedItem {
-    Plan { id: String, text: String },
+    Plan {
+        id: String,
+        text: String,
+    },
+    FunctionCallOutput {
+        id: String,
+        name: String,
+        #[serde(default)]
+        namespace: Option<String>,
+        output: wire::FunctionCallOutputBody,
+    },
+    SubAgentActivity {
+        id: String,
+        kind: wire::SubAgentActivityKind,
+        agent_thread_id: String,
+        agent_path: String,
+        #[serde(default)]
+        model: Option<String>,
+        #[serde(default)]
+        reasoning_effort: Option<wire::ReasoningEffort>,
+    },
+}
+
+/// Payload of `thread_goal_updated`: a copy of the goal that a client set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadGoalUpdated {
+    pub thread_id: String,
+    pub goal: wire::ThreadGoal,
 }

@@ -104,7 +104,11 @@ impl Spans {
             return None;
         }
         let (target, _) = after.split_once(')')?;
-        let url = target.split_whitespace().next().unwrap_or_default();
+        // A title may follow.
+        let (url, title) = target.split_once(' ').unwrap_or((target, ""));
+        if !(title.is_empty() || title.starts_with('"') && title.ends_with('"')) {
+            return None;
+        }
         self.parse(label, around);
         if !url.is_empty() && url != label {
             let shown = if label.is_empty() { url.to_owned() } else { format!(" ({url})") };

@@ -4,11 +4,18 @@
 pub enum LineKind<'a> {
     Blank,
     Fence(Fence),
-    Heading { level: usize, text: &'a str },
+    Heading {
+        level: usize,
+        text: &'a str,
+    },
     /// Under a paragraph it makes a heading of it.
     Underline,
     Rule,
-    Item { indent: usize, mark: String, text: &'a str },
+    Item {
+        indent: usize,
+        mark: String,
+        text: &'a str,
+    },
     Quote(&'a str),
     TableRow(&'a str),
     IndentedCode(&'a str),
@@ -127,8 +134,7 @@ mod tests {
 
     #[test]
     fn lines_are_what_they_begin_with() {
-        let item =
-            |indent, mark: &str, text| LineKind::Item { indent, mark: mark.to_owned(), text };
+        let item = |indent, mark: &str, text| LineKind::Item { indent, mark: mark.to_owned(), text };
         for (line, kind) in [
             ("", LineKind::Blank),
             ("## Two ##", LineKind::Heading { level: 2, text: "Two" }),

@@ -34,6 +34,8 @@ pub struct Markdown {
     /// An empty line comes before the next block.
     gap: bool,
     printed: bool,
+    /// The last block was an item of a list or belongs to one, so an indented line is no code.
+    in_list: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +65,7 @@ impl Prefix {
 
 impl Markdown {
     pub fn new(style: Style) -> Self {
-        Self { style, line: String::new(), block: Block::None, gap: false, printed: false }
+        Self { style, line: String::new(), block: Block::None, gap: false, printed: false, in_list: false }
     }
 
     pub fn restyle(&mut self, style: Style) {
@@ -139,6 +141,7 @@ impl Markdown {
             }
             LineKind::Heading { level, text } => {
                 self.end_block(out);
+                self.in_list = false;
                 self.print_heading(&format!("{} ", "#".repeat(level)), text, out);
             }
             LineKind::Underline if in_paragraph => {
@@ -154,6 +157,7 @@ impl Markdown {
             }
             LineKind::Item { indent, mark, text } => {
                 self.end_block(out);
+                self.in_list = true;
                 let width = super::style::width(&mark) + 1;
                 let first = Prefix { text: format!("{}{mark} ", " ".repeat(indent)), paint: Some(Paint::Cyan) };
                 let prefixes = (first, Prefix::spaces(indent + width));
@@ -169,10 +173,11 @@ impl Markdown {
                 }
                 self.continue_paragraph(text, out);
             }
-            LineKind::IndentedCode(code) if !in_paragraph && !self.printed => self.print_code(code, false, out),
+            LineKind::IndentedCode(code) if !in_paragraph && !self.in_list => self.print_code(code, false, out),
             LineKind::Underline | LineKind::Rule | LineKind::IndentedCode(_) | LineKind::Text => {
                 if !in_paragraph {
                     let indent = line::indent(line);
+                    self.in_list &= indent > 0;
                     let prefixes = (Prefix::spaces(indent), Prefix::spaces(indent));
                     self.block = Block::Paragraph { prefixes, source: String::new() };
                 }
@@ -217,7 +222,8 @@ impl Markdown {
                     let prefix = super::style::width(&first.text).max(super::style::width(&rest.text));
                     width.saturating_sub(prefix).max(8)
                 });
-                let mut lines = source.lines().flat_map(|line| inline::wrap(self.style, &spans(self.style, line), room));
+                let mut lines =
+                    source.lines().flat_map(|line| inline::wrap(self.style, &spans(self.style, line), room));
                 let head = lines.next().unwrap_or_default();
                 let mut text = format!("{}{head}", paint(&first));
                 for line in lines {
@@ -319,7 +325,7 @@ The end.";
 
     #[test]
     fn a_table_that_does_not_fit_becomes_a_list() {
-        assert_snapshot!(rendered(DOCUMENT, 24, false));
+        assert_snapshot!(rendered(DOCUMENT, 20, false));
     }
 
     #[test]
@@ -338,7 +344,10 @@ The end.";
 
     #[test]
     fn a_fence_in_a_list_keeps_the_indentation_of_its_code() {
-        assert_eq!(rendered("1. do\n   ```\n   a\n     b\n   ```\n2. then", 40, false), "1. do\n    a\n      b\n2. then\n");
+        assert_eq!(
+            rendered("1. do\n   ```\n   a\n     b\n   ```\n2. then", 40, false),
+            "1. do\n    a\n      b\n2. then\n"
+        );
     }
 
     proptest! {

@@ -23,10 +23,10 @@ use crate::list::{Cursor, ListQuery, Page};
 use crate::{StoredThread, ThreadId};
 use error::IndexError;
 pub(crate) use error::Result;
-pub(crate) use search::{Candidate, NewFilter};
 use folders::Folders;
 use names::NameTable;
 use row::{ROW_STATE, RowState, StampReader, ThreadRow};
+pub(crate) use search::{Candidate, NewFilter};
 use unindexed::{Next, Order, Unindexed, UnindexedFile};
 
 /// The file's name. Other servers delete what is called `state_*.sqlite`.

@@ -7,11 +7,11 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use super::error::Result;
-use super::row::{ROW_STATE, RowState, THREAD, ThreadRow};
 use super::facet;
-use crate::signature;
+use super::row::{ROW_STATE, RowState, THREAD, ThreadRow};
 use crate::ThreadId;
 use crate::list::{ListQuery, cwd_spellings};
+use crate::signature;
 
 /// SQLite takes up to 500 parts. A query for more is answered by sorting all that match.
 const MAX_RANGES: usize = 400;
@@ -122,7 +122,13 @@ fn build(
 const DESCENDANTS: &str = "id IN (WITH RECURSIVE below (id) AS (SELECT id FROM rollouts WHERE parent = ? UNION SELECT child.id FROM rollouts AS child JOIN below ON child.parent = below.id) SELECT id FROM below)";
 
 /// The conditions of one range.
-fn one(query: &ListQuery, range: &Range, time: &str, condition: Option<(&str, i64)>, values: &mut Vec<Value>) -> String {
+fn one(
+    query: &ListQuery,
+    range: &Range,
+    time: &str,
+    condition: Option<(&str, i64)>,
+    values: &mut Vec<Value>,
+) -> String {
     let shown = if query.only.is_some() { "(listed OR meta LIKE '{%')" } else { "listed" };
     let mut wanted = format!("{shown} AND archived = ? AND facet = ?");
     values.extend([Value::Integer(query.archived.into()), Value::Integer(range.facet)]);

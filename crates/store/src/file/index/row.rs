@@ -8,15 +8,15 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
 use rustix::io::Errno;
 
 use super::error::{IndexError, Result};
-use super::unindexed::UnindexedFile;
 use super::facet;
-use crate::signature;
+use super::unindexed::UnindexedFile;
 use crate::error::{Error, place};
 use crate::file::descriptors;
 use crate::head::{self, Head};
 use crate::list::Kind;
 use crate::path::{ARCHIVED, RolloutName};
 use crate::rollout::SessionMeta;
+use crate::signature;
 use crate::thread::created_at;
 use crate::{StoredThread, ThreadId};
 
@@ -233,8 +233,10 @@ pub(super) fn verify_with<'a>(db: &Connection, stamps: &mut StampReader<'a>, ent
         Some(stat) if stat == entry.stamp => Ok(false),
         // Appended to: the head has been read.
         Some(stat) if entry.listed && stat.size >= entry.stamp.size => {
-            db.prepare_cached("UPDATE rollouts SET size = ?2, mtime = ?3, updated_at = ?4, searched = 0 WHERE key = ?1")?
-                .execute(params![entry.key, stat.size as i64, stat.mtime, stat.updated_at()])?;
+            db.prepare_cached(
+                "UPDATE rollouts SET size = ?2, mtime = ?3, updated_at = ?4, searched = 0 WHERE key = ?1",
+            )?
+            .execute(params![entry.key, stat.size as i64, stat.mtime, stat.updated_at()])?;
             Ok(true)
         }
         _ => index_file(db, stamps.home, &entry.folder, &entry.name).map(|()| true),

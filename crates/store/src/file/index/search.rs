@@ -90,8 +90,8 @@ impl Index {
             return Ok(());
         }
         let transaction = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
-        let mut mark =
-            transaction.prepare_cached("UPDATE rollouts SET searched = 1 WHERE key = ?1 AND size = ?2 AND mtime = ?3")?;
+        let mut mark = transaction
+            .prepare_cached("UPDATE rollouts SET searched = 1 WHERE key = ?1 AND size = ?2 AND mtime = ?3")?;
         let mut keep = transaction.prepare_cached(
             "INSERT INTO message_filters (key, filter) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET filter = ?2",
         )?;

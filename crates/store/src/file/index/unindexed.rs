@@ -111,12 +111,7 @@ pub(super) struct Unindexed {
 
 impl Unindexed {
     pub(super) fn new(home: &Path) -> Self {
-        Self {
-            home: home.to_owned(),
-            folders: BTreeSet::new(),
-            files: BinaryHeap::new(),
-            order: Order::Created,
-        }
+        Self { home: home.to_owned(), folders: BTreeSet::new(), files: BinaryHeap::new(), order: Order::Created }
     }
 
     pub(super) fn is_empty(&self) -> bool {
