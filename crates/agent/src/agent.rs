@@ -9,8 +9,9 @@ use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
 use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ListMcpServerStatusParams, McpServerStatus, ResponseItem,
-    ReviewDelivery, ReviewStartParams, ServerNotification, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, Level, ListMcpServerStatusParams, McpServerStatus,
+    PermissionProfileSummary, ResponseItem, ReviewDelivery, ReviewStartParams, ServerNotification,
+    ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -18,7 +19,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
-use crate::fork::ForkForm;
+use crate::fork::{ForkBoundary, ForkForm};
 use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::open::{
@@ -26,9 +27,10 @@ use crate::open::{
 };
 use crate::refusal::Refusal;
 use crate::services::Services;
+use crate::settings::Profile;
 use crate::thread::{Opened, Reply};
 use crate::threads::{NewThread, Source, Threads};
-use crate::turn_requests::{parse_id, review_target};
+use crate::turn_requests::{check_environments, parse_id, review_target};
 
 /// What an agent is made of.
 pub struct AgentOptions {
@@ -68,6 +70,8 @@ pub struct StartThread {
     /// The project that it was put into.
     pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
+    /// Where its commands run; `None`: on this machine.
+    pub environments: Option<Vec<TurnEnvironmentParams>>,
     /// Never stored.
     pub ephemeral: bool,
 }
@@ -92,6 +96,8 @@ pub struct ResumeThread {
 pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
+    /// Where its history ends; `None`: with the source's.
+    pub boundary: Option<ForkBoundary>,
     pub ephemeral: bool,
     /// Whether the fork stays attached to its source.
     pub attach: bool,
@@ -119,16 +125,22 @@ impl Agent {
         Self { opener, threads: Threads::new(store, Arc::clone(&event_sink), services), event_sink }
     }
 
+    /// Where the configuration is read from.
+    pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
+        &self.opener.sources
+    }
+
     /// All threads, for requests that open none.
     pub fn threads(&self) -> &Threads {
         &self.threads
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { id, project_id, overrides, ephemeral } = request;
+        let StartThread { id, project_id, overrides, environments, ephemeral } = request;
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
+            check_environments(environments.as_deref())?;
             check_dynamic_tools(overrides.dynamic_tools.as_deref().unwrap_or_default())?;
             self.opener.resolve_new(overrides, &caller.client)
         };
@@ -170,7 +182,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, attach, defer_goal, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, attach, defer_goal, overrides } = request;
         if defer_goal && ephemeral {
             let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
             return reply(Err(Refusal::invalid(message)));
@@ -185,7 +197,7 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        let form = ForkForm { ephemeral, attach, defer_goal };
+        let form = ForkForm { ephemeral, attach, boundary, defer_goal };
         self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
     }
 
@@ -207,6 +219,26 @@ impl Agent {
                 tokio::spawn(async move { event_sink.notify(&[to], warning).await });
             }
         })
+    }
+
+    /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
+    /// process.
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
+        let opener = &self.opener;
+        let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
+        self.threads.start_turn_with(params, &choose, level, reply).await;
+    }
+
+    /// Changes settings of a loaded thread, without a turn.
+    pub async fn update_settings(&self, params: ThreadSettingsUpdateParams, reply: Reply<()>) {
+        let opener = &self.opener;
+        let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
+        self.threads.update_settings(params, &choose, reply).await;
+    }
+
+    /// The permission profiles that threads in a folder can be given, built-in ones first.
+    pub fn permission_profiles(&self, cwd: Option<&str>) -> Result<Vec<PermissionProfileSummary>, Refusal> {
+        self.opener.permission_profiles(cwd)
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.

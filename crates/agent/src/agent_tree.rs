@@ -109,15 +109,14 @@ impl AgentTree {
             0 => NICKNAMES[at].to_owned(),
             round => format!("{} {}", NICKNAMES[at], round + 1),
         };
-        let agent =
-            AgentEntry {
-                parent,
-                nickname: nickname.clone(),
-                role,
-                path,
-                status: AgentStatus::PendingInit,
-                notified: false,
-            };
+        let agent = AgentEntry {
+            parent,
+            nickname: nickname.clone(),
+            role,
+            path,
+            status: AgentStatus::PendingInit,
+            notified: false,
+        };
         table.agents.insert(id, agent);
         Ok(nickname)
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    AgentPath, Level, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn, TurnStartParams, UserInput,
+    AgentPath, Level, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn,
+    TurnStartParams, UserInput,
 };
 use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
 use loomd_store::{Batch, Reader, ThreadId};
@@ -114,7 +115,9 @@ impl Threads {
     }
 
     async fn open_child(&self, id: ThreadId, nickname: &str, child: ChildThread) -> Result<(), String> {
-        let meta = new_meta(&child, id, nickname);
+        let mut meta = new_meta(&child, id, nickname);
+        let session = self.get(child.parent).map(|parent| parent.view.thread().session_id);
+        meta.session_id = session.and_then(|session| session.parse().ok()).or(Some(child.parent));
         let parent = self.persistence(child.parent).map(|(persistence, _)| persistence);
         let persistence =
             if parent == Some(Persistence::Ephemeral) { Persistence::Ephemeral } else { Persistence::Pending };
@@ -191,7 +194,7 @@ impl Threads {
     async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.send_turn(id, turn_params(id, input), Level::V0_118, reply).await;
+        self.send_turn(id, turn_params(id, input), None, Level::V0_118, reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
@@ -272,6 +275,8 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
         id,
         forked_from_id: None,
         attached_to: None,
+        session_id: None,
+        thread_source: None,
         timestamp: now(),
         cwd: child.settings.cwd.clone(),
         originator: child.profile.client.clone(),

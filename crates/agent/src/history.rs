@@ -3,9 +3,9 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use loomd_protocol::Turn;
+use loomd_protocol::{ReasoningEffort, Turn};
 use loomd_store::rollout::{
-    AbortReason, Compacted, Event, Line, LineHeader, Record, SessionMeta, TokenUsageInfo, TurnContext,
+    AbortReason, Compacted, Event, Line, LineHeader, Record, SessionMeta, StoredSettings, TokenUsageInfo, TurnContext,
 };
 use loomd_store::{Position, Reader, Result, StoredLine, ThreadId};
 
@@ -109,6 +109,23 @@ pub(crate) async fn last_turn_context(reader: &dyn Reader) -> Result<Option<Turn
         _ => None,
     })
     .await
+}
+
+/// The settings that were last changed.
+pub(crate) async fn last_settings(reader: &dyn Reader) -> Result<Option<StoredSettings>> {
+    last(reader, None, "thread_settings_applied", |record| match record {
+        Record::EventMsg(Event::ThreadSettingsApplied(applied)) => Some(applied.thread_settings),
+        _ => None,
+    })
+    .await
+}
+
+/// The model and the effort that the next turn would use, as far as they are stored.
+pub(crate) async fn last_model(reader: &dyn Reader) -> Result<Option<(Option<String>, Option<ReasoningEffort>)>> {
+    if let Some(settings) = last_settings(reader).await? {
+        return Ok(Some((Some(settings.model), settings.effort)));
+    }
+    Ok(last_turn_context(reader).await?.map(|turn| (Some(turn.model), turn.effort)))
 }
 
 /// The tokens used so far.

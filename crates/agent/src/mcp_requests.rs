@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use loomd_mcp::{CallError, ServerSet, ToolCall};
 use loomd_protocol::{
-    JsonObject, JsonValue, McpResourceReadResponse, McpServerStatus, McpServerToolCallParams,
-    McpServerToolCallResponse,
+    JsonObject, JsonValue, McpResourceReadResponse, McpServerStatus, McpServerToolCallParams, McpServerToolCallResponse,
 };
 use loomd_store::ThreadId;
 
@@ -45,7 +44,9 @@ impl Threads {
         };
         let result = server.server.call_tool(call, loaded.mcp.direct_caller()).await;
         let result = result.map_err(|error| match error {
-            CallError::NotStarted(error) => Refusal::failed(format!("failed to get client: MCP startup failed: {error}")),
+            CallError::NotStarted(error) => {
+                Refusal::failed(format!("failed to get client: MCP startup failed: {error}"))
+            }
             other => failed(other.to_string()),
         })?;
         Ok(McpServerToolCallResponse {
@@ -106,7 +107,9 @@ impl Agent {
         };
         let result = read.map_err(|error| match error {
             CallError::Server { code, message } => Refusal::OfServer { code, message },
-            CallError::NotStarted(error) => Refusal::failed(format!("failed to get client: MCP startup failed: {error}")),
+            CallError::NotStarted(error) => {
+                Refusal::failed(format!("failed to get client: MCP startup failed: {error}"))
+            }
             other => Refusal::failed(format!("resource read failed for `{server}`: {other}")),
         })?;
         match result.get("contents") {

@@ -125,7 +125,8 @@ impl PageBuilder<'_, ThreadItemEntry> {
             items.reverse();
         }
         for item in items {
-            self.push(ThreadItemEntry { turn_id: id.clone(), item }, &item_key);
+            let entry = ThreadItemEntry { turn_id: id.clone(), item, started_at_ms: None, completed_at_ms: None };
+            self.push(entry, &item_key);
         }
         if let Some(cursor) = &self.cursor
             && self.counted == 0
@@ -149,16 +150,27 @@ fn item_key(entry: &ThreadItemEntry) -> (String, Option<String>) {
     (entry.turn_id.clone(), Some(entry.item.id().to_owned()))
 }
 
-/// A turn with the items of a view. A summary has the user's messages and the last message of the agent.
-fn shown(mut turn: Turn, view: TurnItemsView) -> Turn {
+/// Returns the cursors that page backwards from the newest turn and the newest item.
+pub(crate) fn newest_cursors(turns: &[Turn]) -> (Option<String>, Option<String>) {
+    let cursor = |turn: &Turn, item_id: Option<String>| {
+        serde_json::to_string(&Cursor { turn_id: turn.id.clone(), item_id, include_anchor: true }).ok()
+    };
+    let newest = turns.last().and_then(|turn| cursor(turn, None));
+    let with_items = turns.iter().rev().find_map(|turn| Some((turn, turn.items.last()?)));
+    (newest, with_items.and_then(|(turn, item)| cursor(turn, Some(item.id().to_owned()))))
+}
+
+/// A turn with the items of a view. A summary has the user's first message and the last message of the agent.
+pub(crate) fn shown(mut turn: Turn, view: TurnItemsView) -> Turn {
     match view {
         TurnItemsView::Full => {}
         TurnItemsView::NotLoaded => turn.items.clear(),
         TurnItemsView::Summary => {
             let answer = turn.items.iter().rposition(|item| matches!(item, ThreadItem::AgentMessage { .. }));
+            let question = turn.items.iter().position(|item| matches!(item, ThreadItem::UserMessage { .. }));
             let mut position = 0;
-            turn.items.retain(|item| {
-                let keep = matches!(item, ThreadItem::UserMessage { .. }) || Some(position) == answer;
+            turn.items.retain(|_| {
+                let keep = Some(position) == question || Some(position) == answer;
                 position += 1;
                 keep
             });
@@ -266,7 +278,7 @@ mod tests {
         let turn = |number: usize| Turn {
             id: format!("t{number}"),
             items: vec![
-                ThreadItem::UserMessage { id: format!("u{number}"), content: Vec::new() },
+                ThreadItem::UserMessage { id: format!("u{number}"), content: Vec::new(), client_id: None },
                 ThreadItem::Plan { id: format!("p{number}"), text: text.into() },
                 ThreadItem::AgentMessage {
                     id: format!("a{number}"),
@@ -276,8 +288,7 @@ mod tests {
                 },
             ],
             status: TurnStatus::Completed,
-            error: None,
-            items_view: None,
+            ..Turn::default()
         };
         (0..turns).map(turn).collect()
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
-use loomd_protocol::{Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus};
+use loomd_protocol::{Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
@@ -184,6 +184,19 @@ impl Threads {
         self.lock().contains_key(&id)
     }
 
+    /// The working directory of a thread, loaded or stored; `None` when there is no such thread.
+    pub async fn cwd(&self, id: ThreadId) -> Option<String> {
+        match self.get(id) {
+            Some(loaded) => Some(loaded.view.thread().cwd),
+            None => self.store.find(id, None).await.ok().map(|stored| stored.meta.cwd),
+        }
+    }
+
+    /// Whether a turn of a thread is running here.
+    pub(crate) fn is_running(&self, id: ThreadId) -> bool {
+        self.lock().get(&id).is_some_and(|loaded| loaded.view.running_turn().is_some())
+    }
+
     /// The live status of a thread.
     pub fn status(&self, id: ThreadId) -> ThreadStatus {
         self.lock().get(&id).map_or(ThreadStatus::NotLoaded, |loaded| loaded.view.status())
@@ -221,18 +234,34 @@ impl Threads {
             found => found.map_err(|error| unreadable(id, error))?,
         };
         let mut thread = self.wire(&stored, provider);
-        if turns {
-            let turns = async { history::turns(&*self.store.open(id).await?, false).await };
-            thread.turns = turns.await.map_err(|error| unreadable(id, error))?;
-        }
+        let read = async {
+            let reader = self.store.open(id).await?;
+            if let Some(settings) = history::last_model(&*reader).await? {
+                (thread.model, thread.reasoning_effort) = settings;
+            }
+            if turns {
+                thread.turns = history::turns(&*reader, false).await?;
+                full(&mut thread.turns);
+            }
+            Ok(())
+        };
+        read.await.map_err(|error| unreadable(id, error))?;
         Ok(thread)
     }
 
     /// Removes a subscriber. The thread is unloaded with the last one.
-    pub async fn unsubscribe(&self, id: ThreadId, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) {
+    ///
+    /// If `ends`, the last one ends its running turn and unloads it at once; else it is unloaded after a delay.
+    pub async fn unsubscribe(
+        &self,
+        id: ThreadId,
+        subscriber: Subscriber,
+        ends: bool,
+        reply: Reply<ThreadUnsubscribeStatus>,
+    ) {
         let _lane = self.lanes.enter(id).await;
         let (left, done) = oneshot::channel();
-        match self.send(id, Op::Leave { subscriber, reply, left }).await {
+        match self.send(id, Op::Leave { subscriber, ends, reply, left }).await {
             // The next request has to find the thread either loaded or unloaded.
             Ok(()) => _ = done.await,
             Err(Op::Leave { reply, .. }) => reply(Ok(ThreadUnsubscribeStatus::NotLoaded)),
@@ -414,6 +443,8 @@ impl Threads {
             realtime: None,
             realtime_link: Arc::default(),
             elicitations: 0,
+            unload_delay: None,
+            instruction_sources: Arc::new([]),
             left: None,
             watched: None,
         };
@@ -482,8 +513,18 @@ impl Threads {
             git_info: None,
             name: None,
             turns: Vec::new(),
-            session_id: meta.id.to_string(),
+            session_id: meta.session_id.unwrap_or(meta.id).to_string(),
             project_id: None,
+            forked_from_id: meta.forked_from_id.map(|id| id.to_string()),
+            parent_thread_id: meta.parent().map(|id| id.to_string()),
+            history_mode: ThreadHistoryMode::default(),
+            model: Some(settings.model.clone()),
+            reasoning_effort: settings.reasoning_effort.clone(),
+            recency_at: Some(now.as_second()),
+            originator: Some(meta.originator.clone()),
+            thread_source: meta.thread_source.clone(),
+            can_accept_direct_input: Some(true),
+            environments: None,
             section: None,
             section_entered_at: None,
         };
@@ -493,7 +534,10 @@ impl Threads {
     /// A stored thread as clients see it, with its live status.
     pub(crate) fn wire(&self, stored: &StoredThread, provider: &str) -> WireThread {
         let mut thread = stored.to_wire(provider);
-        thread.status = self.status(stored.id());
+        if let Some(loaded) = self.get(stored.id()) {
+            thread.status = loaded.view.status();
+            loaded.view.dress(&mut thread);
+        }
         thread
     }
 
@@ -547,12 +591,21 @@ pub(crate) fn has_turns(id: ThreadId, loaded: &LoadedThread) -> Result<(), Refus
     }
 }
 
+/// Marks turns as having all of their items.
+pub(crate) fn full(turns: &mut [loomd_protocol::Turn]) {
+    for turn in turns {
+        turn.items_view = Some(TurnItemsView::Full);
+    }
+}
+
 /// The first record of a new thread.
 pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
         attached_to: None,
+        session_id: None,
+        thread_source: resolved.thread_source.clone(),
         timestamp: now(),
         cwd: resolved.settings.cwd.clone(),
         originator: resolved.originator.clone(),

@@ -1,42 +1,163 @@
 //! Requests about turns. Each is sent to the thread's task, which replies.
 
 use loomd_protocol::{
-    JsonValue, Level, ReviewTarget, SessionSource, ThreadSampleParams, ThreadSampleResponse, Turn, TurnStartParams, TurnSteerParams, UserInput,
+    JsonValue, Level, ResponseItem, ReviewTarget, SessionSource, ThreadBackgroundTerminal, ThreadSampleParams,
+    ThreadSampleResponse, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnSettingsUpdateParams,
+    TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::ThreadId;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::additional_context;
+use crate::confinement::CommandPolicy;
 use crate::event_sink::Subscriber;
 use crate::fork::ForkForm;
 use crate::goal_requests::{direct_input, has_path};
+use crate::inbox::UserMessageInput;
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
-use crate::settings::Resolve;
-use crate::thread::{Op, Opened, Reply};
+use crate::settings::{Profile, Resolve};
+use crate::thread::{Op, Opened, Reply, Reverted};
 use crate::threads::{Source, Threads};
 use crate::turn::Work;
+use crate::turn_cx::StepSettings;
+use crate::view::LOCAL;
 use crate::working_directory::absolute;
 use crate::{git, prompts};
+
+/// Finds out what a permission profile stands for: by its id, in a folder, for a thread.
+pub(crate) type ChooseProfile<'a> = dyn Fn(&str, &str, &Profile) -> Result<CommandPolicy, Refusal> + Send + Sync + 'a;
 
 impl Threads {
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
     /// process.
-    pub async fn start_turn(&self, mut params: TurnStartParams, level: Level, reply: Reply<Turn>) {
-        let id = match check_turn_start(&mut params).and_then(|id| self.check_direct_input(id).map(|()| id)) {
-            Ok(id) => id,
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
+        let unknown =
+            |id: &str, _: &str, _: &Profile| Err(Refusal::invalid(format!("unknown permission profile `{id}`")));
+        self.start_turn_with(params, &unknown, level, reply).await;
+    }
+
+    /// Like [`Self::start_turn`]; `choose` finds out what a permission profile stands for in the folder of a thread.
+    pub(crate) async fn start_turn_with(
+        &self,
+        mut params: TurnStartParams,
+        choose: &ChooseProfile<'_>,
+        level: Level,
+        reply: Reply<Turn>,
+    ) {
+        let checked = check_turn_start(&mut params).and_then(|id| {
+            self.check_direct_input(id)?;
+            Ok((id, self.chosen(id, &params, choose)?))
+        });
+        let (id, chosen) = match checked {
+            Ok(checked) => checked,
             Err(refusal) => return reply(Err(refusal)),
         };
-        self.send_turn(id, params, level, reply).await;
+        self.send_turn(id, params, chosen, level, reply).await;
     }
 
     /// Starts a turn of any thread, also of an agent that clients may not direct.
-    pub(crate) async fn send_turn(&self, id: ThreadId, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
+    pub(crate) async fn send_turn(
+        &self,
+        id: ThreadId,
+        params: TurnStartParams,
+        chosen: Option<Box<CommandPolicy>>,
+        level: Level,
+        reply: Reply<Turn>,
+    ) {
         let _lane = self.lanes.enter(id).await;
-        let op = Op::StartTurn { params: Box::new(params), level, reply };
+        let op = Op::StartTurn { params: Box::new(params), chosen, level, reply };
         if let Err(Op::StartTurn { reply, .. }) = self.send(id, op).await {
             reply(Err(Refusal::not_found(id)));
         }
+    }
+
+    /// Changes settings of a loaded thread, without a turn.
+    pub(crate) async fn update_settings(
+        &self,
+        params: ThreadSettingsUpdateParams,
+        choose: &ChooseProfile<'_>,
+        reply: Reply<()>,
+    ) {
+        let mut params = overrides_of(params);
+        let checked = check_settings(&mut params).and_then(|id| Ok((id, self.chosen(id, &params, choose)?)));
+        let (id, chosen) = match checked {
+            Ok(checked) => checked,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let _lane = self.lanes.enter(id).await;
+        let op = Op::UpdateSettings { params: Box::new(params), chosen, reply };
+        if let Err(Op::UpdateSettings { reply, .. }) = self.send(id, op).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Changes settings for the later model calls of a running turn; false when it is not running.
+    pub async fn update_turn(&self, params: TurnSettingsUpdateParams, reply: Reply<bool>) {
+        let id = match check_turn_settings(&params) {
+            Ok(id) => id,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let change = StepSettings {
+            model: params.model,
+            effort: params.effort,
+            summary: params.summary,
+            service_tier: params.service_tier,
+        };
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::UpdateTurn { reply, .. }) =
+            self.send(id, Op::UpdateTurn { turn_id: params.turn_id, change, reply }).await
+        {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Cuts off a turn of a loaded thread and all later ones.
+    pub async fn revert(&self, id: ThreadId, before: String, reply: Reply<Reverted>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::Revert { reply, .. }) = self.send(id, Op::Revert { before, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Adds items to the conversation of a loaded thread.
+    pub async fn inject(&self, id: ThreadId, items: Vec<ResponseItem>, reply: Reply<()>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::Inject { reply, .. }) = self.send(id, Op::Inject { items, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Lists the commands that a loaded thread runs in the background.
+    pub async fn list_terminals(&self, id: ThreadId, reply: Reply<Vec<ThreadBackgroundTerminal>>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::ListTerminals(reply)) = self.send(id, Op::ListTerminals(reply)).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// Ends a command that a loaded thread runs in the background; false when there is none with this id.
+    pub async fn end_terminal(&self, id: ThreadId, process_id: u32, reply: Reply<bool>) {
+        let _lane = self.lanes.enter(id).await;
+        if let Err(Op::EndTerminal { reply, .. }) = self.send(id, Op::EndTerminal { process_id, reply }).await {
+            reply(Err(Refusal::not_found(id)));
+        }
+    }
+
+    /// What the permission profile of a request stands for in the folder of its thread.
+    fn chosen(
+        &self,
+        id: ThreadId,
+        params: &TurnStartParams,
+        choose: &ChooseProfile<'_>,
+    ) -> Result<Option<Box<CommandPolicy>>, Refusal> {
+        let Some(profile) = &params.permissions else { return Ok(None) };
+        if params.sandbox_policy.is_some() {
+            return Err(Refusal::invalid("`permissions` cannot be combined with `sandboxPolicy`"));
+        }
+        let loaded = self.get(id).ok_or_else(|| Refusal::not_found(id))?;
+        let cwd = params.cwd.clone().unwrap_or_else(|| loaded.view.thread().cwd);
+        choose(profile, &cwd, &loaded.profile).map(|chosen| Some(Box::new(chosen)))
     }
 
     /// Gives input to the running turn.
@@ -45,7 +166,9 @@ impl Threads {
             Ok(id) => id,
             Err(refusal) => return reply(Err(refusal)),
         };
-        let TurnSteerParams { expected_turn_id: expected, input, .. } = params;
+        let TurnSteerParams { expected_turn_id: expected, input: content, client_user_message_id: client_id, .. } =
+            params;
+        let input = UserMessageInput { content, client_id };
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Steer { reply, .. }) = self.send(id, Op::Steer { expected, input, reply }).await {
             reply(Err(Refusal::not_found(id)));
@@ -188,13 +311,60 @@ impl Threads {
     }
 }
 
+/// Refuses environments other than this machine.
+pub(crate) fn check_environments(environments: Option<&[TurnEnvironmentParams]>) -> Result<(), Refusal> {
+    let Some(environments) = environments else { return Ok(()) };
+    if let Some(unknown) = environments.iter().find(|one| one.environment_id != LOCAL) {
+        return Err(Refusal::invalid(format!("unknown turn environment id `{}`", unknown.environment_id)));
+    }
+    match environments {
+        [_] => Ok(()),
+        _ => Err(Refusal::invalid("environments must name exactly the environment `local`")),
+    }
+}
+
 /// Returns the id that a client names a thread by.
 pub fn parse_id(text: &str) -> Result<ThreadId, Refusal> {
     text.parse().map_err(|error| Refusal::invalid(format!("invalid thread id: {error}")))
 }
 
+/// The overrides of a turn that change the same settings.
+fn overrides_of(params: ThreadSettingsUpdateParams) -> TurnStartParams {
+    TurnStartParams {
+        thread_id: params.thread_id,
+        cwd: params.cwd,
+        approval_policy: params.approval_policy,
+        approvals_reviewer: params.approvals_reviewer,
+        sandbox_policy: params.sandbox_policy,
+        permissions: params.permissions,
+        model: params.model,
+        service_tier: params.service_tier,
+        effort: params.effort,
+        summary: params.summary,
+        personality: params.personality,
+        collaboration_mode: params.collaboration_mode,
+        multi_agent_mode: params.multi_agent_mode,
+        disabled_plugin_ids: params.disabled_plugin_ids,
+        ..TurnStartParams::default()
+    }
+}
+
+fn check_turn_settings(params: &TurnSettingsUpdateParams) -> Result<ThreadId, Refusal> {
+    if params.model.as_ref().is_some_and(String::is_empty) {
+        return Err(Refusal::invalid("model must not be empty"));
+    }
+    if params.approvals_reviewer.is_some() {
+        return Err(Refusal::invalid("approvalsReviewer cannot be changed while a turn is running"));
+    }
+    parse_id(&params.thread_id)
+}
+
 fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
     check_size(&params.input)?;
+    check_settings(params)
+}
+
+fn check_settings(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
     let id = parse_id(&params.thread_id)?;
     if let Some(output) = &params.tool_output {
         if !params.input.is_empty() {
@@ -206,6 +376,13 @@ fn check_turn_start(params: &mut TurnStartParams) -> Result<ThreadId, Refusal> {
     }
     if let Some(entries) = &params.additional_context {
         additional_context::check(entries)?;
+    }
+    check_environments(params.environments.as_deref())?;
+    if params.disabled_plugin_ids.as_ref().is_some_and(|ids| !ids.is_empty()) {
+        return Err(Refusal::invalid("disabledPluginIds is not supported yet"));
+    }
+    if params.model.as_ref().is_some_and(String::is_empty) {
+        return Err(Refusal::invalid("model must not be empty"));
     }
     if let Some(cwd) = &mut params.cwd {
         *cwd = absolute(cwd)?.to_string_lossy().into_owned();

@@ -11,7 +11,9 @@ use loomd_agent::{
 };
 use loomd_config::{ConfigSources, LiveSources, Overrides};
 use loomd_model::Http;
-use loomd_protocol::{AbsolutePathBuf, Level, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus};
+use loomd_protocol::{
+    AbsolutePathBuf, Level, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus,
+};
 use loomd_store::{FileStore, Options};
 use serde_json::json;
 use tempfile::TempDir;

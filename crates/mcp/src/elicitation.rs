@@ -17,10 +17,17 @@ pub struct Elicitation {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitationMode {
-    Form { requested_schema: McpElicitationSchema },
+    Form {
+        requested_schema: McpElicitationSchema,
+    },
     /// A form of any shape.
-    OpenaiForm { requested_schema: JsonValue },
-    Url { url: String, elicitation_id: String },
+    OpenaiForm {
+        requested_schema: JsonValue,
+    },
+    Url {
+        url: String,
+        elicitation_id: String,
+    },
 }
 
 /// The answer to an elicitation, as the server gets it.
@@ -84,8 +91,7 @@ impl Elicitation {
     /// Decodes the params of `openai/form`, or says what is wrong with them.
     pub(crate) fn decode_openai_form(server: &str, params: Option<JsonValue>) -> Result<Self, String> {
         let text = params.unwrap_or_default().to_string();
-        let params: OpenaiFormParams =
-            serde_json::from_str(&text).map_err(|error| format!("invalid form: {error}"))?;
+        let params: OpenaiFormParams = serde_json::from_str(&text).map_err(|error| format!("invalid form: {error}"))?;
         let mode = ElicitationMode::OpenaiForm { requested_schema: params.requested_schema };
         Ok(Self { server: server.into(), message: params.message, mode, meta: params.meta })
     }

@@ -6,8 +6,8 @@ use loomd_exec::Environment;
 use loomd_model::Http;
 use parking_lot::Mutex;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitationCapability, ExtensionCapabilities, FormElicitationCapability, Implementation,
-    InitializeRequestParams, ProtocolVersion, UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, ElicitationCapability, ExtensionCapabilities, FormElicitationCapability,
+    Implementation, InitializeRequestParams, ProtocolVersion, UrlElicitationCapability,
 };
 
 use crate::config::ServerConfig;

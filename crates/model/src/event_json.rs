@@ -94,7 +94,10 @@ fn encode_event(event: &ModelEvent) -> JsonValue {
             let usage = usage.as_ref().map(|usage| {
                 json!({
                     "input_tokens": usage.input_tokens,
-                    "input_tokens_details": { "cached_tokens": usage.cached_input_tokens },
+                    "input_tokens_details": {
+                        "cached_tokens": usage.cached_input_tokens,
+                        "cache_write_tokens": usage.cache_write_input_tokens,
+                    },
                     "output_tokens": usage.output_tokens,
                     "output_tokens_details": { "reasoning_tokens": usage.reasoning_output_tokens },
                     "total_tokens": usage.total_tokens,
@@ -279,6 +282,7 @@ mod tests {
             total_tokens: 6,
             input_tokens: 3,
             cached_input_tokens: 1,
+            cache_write_input_tokens: 1,
             output_tokens: 3,
             reasoning_output_tokens: 2,
         };

@@ -23,6 +23,14 @@ client_requests! {
         "thread/start.mockExperimentalField" if |p| present(&p.mock_experimental_field), hides "mockExperimentalField";
         "thread/start.projectId" if |p| present(&p.project_id), hides "projectId";
         "thread/start.experimentalRawEvents" if |p| p.experimental_raw_events, hides "experimentalRawEvents";
+        "thread/start.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "thread/start.historyMode" if |p| p.history_mode.is_some(), hides "historyMode";
+        "thread/start.environments" if |p| p.environments.is_some(), hides "environments";
+        "thread/start.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
+        "thread/start.multiAgentMode" if |p| p.multi_agent_mode.is_some(), hides "multiAgentMode";
+        "thread/start.selectedCapabilityRoots" if |p| p.selected_capability_roots.is_some(), hides "selectedCapabilityRoots";
+        "thread/start.allowProviderModelFallback" if |p| p.allow_provider_model_fallback, hides "allowProviderModelFallback";
+        "thread/start.daybreakEnabled" if |p| p.daybreak_enabled.is_some(), hides "daybreakEnabled";
         "thread/start.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadResume "thread/resume" (ThreadResumeParams) -> ThreadResumeResponse {
@@ -30,13 +38,19 @@ client_requests! {
         "thread/resume.history" at V0_166 if |p| p.history.is_some();
         "thread/resume.path" if |p| present(&p.path), hides "path";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
+        "thread/resume.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "thread/resume.initialTurnsPage" if |p| p.initial_turns_page.is_some(), hides "initialTurnsPage";
+        "thread/resume.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
         "thread/resume.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadFork "thread/fork" (ThreadForkParams) -> ThreadForkResponse {
         "thread/fork.path" if |p| present(&p.path), hides "path";
-        "thread/fork.attachToSource" if |p| p.attach_to_source, hides "attachToSource";
         "thread/fork.deferGoalContinuation" if |p| p.defer_goal_continuation, hides "deferGoalContinuation";
+        "thread/fork.attachToSource" if |p| p.attach_to_source, hides "attachToSource";
         "askForApproval.granular" if |p| is_granular(&p.approval_policy);
+        "thread/fork.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "thread/fork.beforeTurnId" if |p| p.before_turn_id.is_some(), hides "beforeTurnId";
+        "thread/fork.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
         "thread/fork.persistFullHistory" at V0_118 if |p| p.persist_extended_history, hides "persistExtendedHistory";
     };
     stable ThreadArchive "thread/archive" (ThreadArchiveParams) -> ThreadArchiveResponse;
@@ -75,6 +89,18 @@ client_requests! {
     stable ThreadTurnsList "thread/turns/list" (ThreadTurnsListParams) -> ThreadTurnsListResponse;
     stable ThreadItemsList "thread/items/list" (ThreadItemsListParams) -> ThreadItemsListResponse;
     stable ThreadDelete "thread/delete" (ThreadDeleteParams) -> ThreadDeleteResponse;
+    stable ThreadRevert "thread/revert" (ThreadRevertParams) -> ThreadRevertResponse;
+    stable ThreadInjectItems "thread/inject_items" (ThreadInjectItemsParams) -> ThreadInjectItemsResponse;
+    experimental ThreadSettingsUpdate "thread/settings/update" (ThreadSettingsUpdateParams) -> ThreadSettingsUpdateResponse;
+    experimental TurnSettingsUpdate "turn/settings/update" (TurnSettingsUpdateParams) -> TurnSettingsUpdateResponse;
+    experimental ThreadBackgroundTerminalsList "thread/backgroundTerminals/list" (ThreadBackgroundTerminalsListParams) -> ThreadBackgroundTerminalsListResponse;
+    experimental ThreadBackgroundTerminalsTerminate "thread/backgroundTerminals/terminate" (ThreadBackgroundTerminalsTerminateParams) -> ThreadBackgroundTerminalsTerminateResponse;
+    stable PermissionProfileList "permissionProfile/list" (PermissionProfileListParams) -> PermissionProfileListResponse;
+    stable HooksList "hooks/list" (HooksListParams) -> HooksListResponse;
+    stable ModelProviderCapabilitiesRead "modelProvider/capabilities/read" (ModelProviderCapabilitiesReadParams) -> ModelProviderCapabilitiesReadResponse;
+    stable AccountWorkspaceMessagesRead "account/workspaceMessages/read" (IgnoredParams) -> GetWorkspaceMessagesResponse;
+    experimental AccountBedrockCheckGovCloudRequirements "account/bedrock/checkGovCloudRequirements" (IgnoredParams) -> BedrockCheckGovCloudRequirementsResponse;
+    experimental RemoteControlStatusRead "remoteControl/status/read" (IgnoredParams) -> RemoteControlStatusReadResponse;
     stable SkillsList "skills/list" (SkillsListParams) -> SkillsListResponse;
     stable PluginList "plugin/list" (PluginListParams) -> PluginListResponse;
     stable PluginRead "plugin/read" (PluginReadParams) -> PluginReadResponse;
@@ -96,6 +122,10 @@ client_requests! {
         "turn/start.collaborationMode" if |p| p.collaboration_mode.is_some(), hides "collaborationMode";
         "turn/start.additionalContext" if |p| p.additional_context.is_some(), hides "additionalContext";
         "turn/start.responsesapiClientMetadata" if |p| p.responsesapi_client_metadata.is_some(), hides "responsesapiClientMetadata";
+        "turn/start.permissions" if |p| p.permissions.is_some(), hides "permissions";
+        "turn/start.environments" if |p| p.environments.is_some(), hides "environments";
+        "turn/start.runtimeWorkspaceRoots" if |p| p.runtime_workspace_roots.is_some(), hides "runtimeWorkspaceRoots";
+        "turn/start.multiAgentMode" if |p| p.multi_agent_mode.is_some(), hides "multiAgentMode";
     };
     stable TurnSteer "turn/steer" (TurnSteerParams) -> TurnSteerResponse;
     stable TurnInterrupt "turn/interrupt" (TurnInterruptParams) -> TurnInterruptResponse;
@@ -120,7 +150,9 @@ client_requests! {
     stable AccountLogout "account/logout" (NoParams) -> LogoutAccountResponse;
     stable AccountRateLimitsRead "account/rateLimits/read" (IgnoredParams) -> GetAccountRateLimitsResponse;
     stable FeedbackUpload "feedback/upload" (FeedbackUploadParams) -> FeedbackUploadResponse;
-    stable CommandExec "command/exec" (CommandExecParams) -> CommandExecResponse;
+    stable CommandExec "command/exec" (CommandExecParams) -> CommandExecResponse {
+        "command/exec.permissionProfile" if |p| p.permission_profile.is_some(), hides "permissionProfile";
+    };
     stable CommandExecWrite "command/exec/write" (CommandExecWriteParams) -> CommandExecWriteResponse;
     stable CommandExecTerminate "command/exec/terminate" (CommandExecTerminateParams) -> CommandExecTerminateResponse;
     stable CommandExecResize "command/exec/resize" (CommandExecResizeParams) -> CommandExecResizeResponse;
@@ -186,12 +218,6 @@ unbuilt! {
     experimental "userVerification/verify";
     experimental "userVerification/cancel";
     experimental "thread/prediction/request";
-    experimental "thread/settings/update";
-    experimental "thread/backgroundTerminals/list";
-    experimental "thread/backgroundTerminals/terminate";
-    stable "thread/revert";
-    stable "thread/inject_items";
-    stable "hooks/list";
     experimental "plugin/search";
     stable "plugin/reconcile";
     stable "plugin/skill/read";
@@ -202,17 +228,13 @@ unbuilt! {
     stable "plugin/share/delete";
     stable "app/read";
     stable "app/installed";
-    experimental "turn/settings/update";
     experimental "thread/realtime/appendSpeech";
     experimental "thread/realtime/listVoices";
     stable "account/gatewayOAuth/read";
     stable "account/gatewayOAuth/login";
     stable "account/gatewayOAuth/cancel";
-    stable "modelProvider/capabilities/read";
-    stable "permissionProfile/list";
     experimental "remoteControl/enable";
     experimental "remoteControl/disable";
-    experimental "remoteControl/status/read";
     experimental "remoteControl/pairing/start";
     experimental "remoteControl/pairing/status";
     experimental "remoteControl/client/list";
@@ -226,13 +248,11 @@ unbuilt! {
     experimental "account/bedrock/discover";
     experimental "account/bedrock/setup";
     experimental "account/gcp/setup";
-    experimental "account/bedrock/checkGovCloudRequirements";
     experimental "accountSession/list";
     experimental "accountSession/switch";
     stable "account/rateLimitResetCredit/consume";
-    stable "account/usage/read";
-    stable "account/workspaceMessages/read";
     stable "account/sendAddCreditsNudgeEmail";
+    stable "account/usage/read";
     stable "feedback/save";
     stable "externalAgentConfig/import/recordHistory";
     stable "externalAgentConfig/import/readHistories";
@@ -263,6 +283,8 @@ server_notifications! {
     plain ThreadArchived "thread/archived" (ThreadArchivedNotification);
     plain ThreadUnarchived "thread/unarchived" (ThreadUnarchivedNotification);
     plain ThreadDeleted "thread/deleted" (ThreadDeletedNotification);
+    gated ThreadSettingsUpdated "thread/settings/updated" (ThreadSettingsUpdatedNotification);
+    newer ThreadReverted "thread/reverted" (ThreadRevertedNotification);
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
@@ -332,5 +354,13 @@ pub const INITIALIZED: &str = "initialized";
 pub const EXPERIMENTAL_FIELDS: &[(&str, &[&str])] = &[
     ("CommandExecutionRequestApprovalParams", &["availableDecisions"]),
     ("Config", &["apps"]),
+    ("Thread", &["canAcceptDirectInput", "environments"]),
+    ("ThreadForkResponse", &["activePermissionProfile", "multiAgentMode", "runtimeWorkspaceRoots"]),
+    (
+        "ThreadResumeResponse",
+        &["activePermissionProfile", "initialTurnsPage", "multiAgentMode", "runtimeWorkspaceRoots"],
+    ),
+    ("ThreadSettings", &["multiAgentMode"]),
+    ("ThreadStartResponse", &["activePermissionProfile", "multiAgentMode", "runtimeWorkspaceRoots"]),
     ("ConfigRequirements", &["network"]),
 ];

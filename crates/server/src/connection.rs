@@ -14,8 +14,8 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level, RequestId,
-    RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
+    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level,
+    RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
 use tokio::time::timeout;
@@ -383,7 +383,7 @@ mod tests {
             requests: InFlight::default(),
             processes: Arc::default(),
             spawned: Arc::default(),
-        samples: Arc::default(),
+            samples: Arc::default(),
             unexpected: Throttle::default(),
         }
     }

@@ -7,8 +7,9 @@ use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
     account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals,
-    marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue, read_state,
-    realtime, sample, search, sections, skills, summary, thread, thread_list, thread_search, turn, windows,
+    history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue,
+    read_state, realtime, sample, search, sections, services, settings, skills, summary, terminals, thread,
+    thread_list, thread_search, turn, windows,
 };
 
 /// A method that this server answers.
@@ -85,6 +86,18 @@ handlers! {
     ModelList => model::list;
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
+    ThreadRevert => history::revert;
+    ThreadInjectItems => history::inject;
+    ThreadSettingsUpdate => settings::update;
+    TurnSettingsUpdate => settings::update_turn;
+    PermissionProfileList => settings::list_profiles;
+    ThreadBackgroundTerminalsList => terminals::list;
+    ThreadBackgroundTerminalsTerminate => terminals::terminate;
+    HooksList => hooks::list;
+    ModelProviderCapabilitiesRead => services::provider_capabilities;
+    AccountWorkspaceMessagesRead => services::workspace_messages;
+    AccountBedrockCheckGovCloudRequirements => services::gov_cloud;
+    RemoteControlStatusRead => services::remote_control;
     ThreadItemsList => thread::list_items;
     ThreadApproveGuardianDeniedAction => turn::approve_denied;
     ThreadGoalSet => goals::set;
@@ -96,9 +109,9 @@ handlers! {
     ThreadQueueDelete => queue::delete;
     ThreadQueueReorder => queue::reorder;
     ThreadQueueStart => queue::start;
+    ThreadList => thread_list::list;
     ThreadSample => sample::sample;
     ThreadSampleCancel => sample::cancel;
-    ThreadList => thread_list::list;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
     ThreadMetadataUpdate => thread::update_metadata;

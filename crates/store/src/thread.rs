@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use loomd_protocol::{GitInfo, Thread, ThreadStatus};
+use loomd_protocol::{GitInfo, Thread, ThreadHistoryMode, ThreadStatus};
 
 use crate::ThreadId;
 use crate::path::RolloutName;
@@ -59,8 +59,18 @@ impl StoredThread {
             git_info: self.git_info.clone(),
             name: self.name.clone(),
             turns: Vec::new(),
-            session_id: self.meta.id.to_string(),
+            session_id: self.meta.session_id.unwrap_or(self.meta.id).to_string(),
             project_id: None,
+            forked_from_id: self.meta.forked_from_id.map(|id| id.to_string()),
+            parent_thread_id: self.meta.parent().map(|id| id.to_string()),
+            history_mode: ThreadHistoryMode::default(),
+            model: None,
+            reasoning_effort: None,
+            recency_at: Some(self.updated_at.max(self.created_at())),
+            originator: Some(self.meta.originator.clone()),
+            thread_source: self.meta.thread_source.clone(),
+            can_accept_direct_input: None,
+            environments: None,
             section: None,
             section_entered_at: None,
         }

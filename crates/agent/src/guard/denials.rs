@@ -33,7 +33,8 @@ impl Denials {
         let invalid = |problem: &str| Refusal::invalid(format!("invalid Guardian denial event: {problem}"));
         let text = |value: &JsonValue| value.as_str().map(str::to_owned);
         // The notification, or the event as it is stored.
-        let id = text(&event["id"]).or_else(|| text(&event["reviewId"])).ok_or_else(|| invalid("missing field `id`"))?;
+        let id =
+            text(&event["id"]).or_else(|| text(&event["reviewId"])).ok_or_else(|| invalid("missing field `id`"))?;
         let status = text(&event["status"]).or_else(|| text(&event["review"]["status"]));
         let status = status.ok_or_else(|| invalid("missing field `status`"))?;
         if event.get("action").is_none() {
@@ -44,7 +45,8 @@ impl Denials {
         }
         let mut table = self.0.lock();
         let action = table.denied.iter().find(|(denied, _)| *denied == id).map(|(_, action)| action.clone());
-        let action = action.ok_or_else(|| Refusal::invalid(format!("no action was denied by review {id} in this thread")))?;
+        let action =
+            action.ok_or_else(|| Refusal::invalid(format!("no action was denied by review {id} in this thread")))?;
         table.approved.push(action.clone());
         let surplus = table.approved.len().saturating_sub(REMEMBERED);
         table.approved.drain(..surplus);

@@ -7,9 +7,8 @@ use jiff::Timestamp;
 use loomd_model::{CallHeaders, InputItem, ModelEvent, Reasoning, Request, Session, Tools};
 use loomd_protocol::{
     GuardianApprovalReview, GuardianApprovalReviewStatus as Status, GuardianRiskLevel, GuardianUserAuthorization,
-    GuardianWarningNotification,
-    ItemGuardianApprovalReviewCompletedNotification, ItemGuardianApprovalReviewStartedNotification, JsonValue,
-    ReasoningEffort, ResponseItem, ServerNotification,
+    GuardianWarningNotification, ItemGuardianApprovalReviewCompletedNotification,
+    ItemGuardianApprovalReviewStartedNotification, JsonValue, ReasoningEffort, ResponseItem, ServerNotification,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -211,8 +210,7 @@ async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<V
 /// The JSON object in the reviewer's answer. It has an outcome; for clients of the older release a score.
 fn parse(text: &str, newer: bool) -> Option<Verdict> {
     let whole = serde_json::from_str(text).ok();
-    let verdict: Verdict =
-        whole.or_else(|| serde_json::from_str(&text[text.find('{')?..=text.rfind('}')?]).ok())?;
+    let verdict: Verdict = whole.or_else(|| serde_json::from_str(&text[text.find('{')?..=text.rfind('}')?]).ok())?;
     match newer {
         true => verdict.outcome.is_some().then_some(Verdict { risk_score: None, ..verdict }),
         false => verdict.risk_score.is_some().then_some(Verdict { outcome: None, ..verdict }),

@@ -3,12 +3,8 @@
 
 use std::sync::Arc;
 
-use loomd_mcp::{
-    Endpoint, Listing, Resources, Server, ServerSet, SetEntry, StartError, Tool as McpTool, sanitised,
-};
-use loomd_protocol::{
-    JsonValue, McpAuthStatus, McpServerConnectionStatus, McpServerInfo, McpServerStatus, Tool,
-};
+use loomd_mcp::{Endpoint, Listing, Resources, Server, ServerSet, SetEntry, StartError, Tool as McpTool, sanitised};
+use loomd_protocol::{JsonValue, McpAuthStatus, McpServerConnectionStatus, McpServerInfo, McpServerStatus, Tool};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 

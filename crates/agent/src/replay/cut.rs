@@ -157,7 +157,7 @@ impl<'a> Cutter<'a> {
                 };
                 match self.input {
                     None => self.input = Some(content),
-                    Some(_) => self.gap.inputs.push(Input::User(content)),
+                    Some(_) => self.gap.inputs.push(Input::User(content.into())),
                 }
                 self.last_output = None;
                 self.waits = Some(at + 1);

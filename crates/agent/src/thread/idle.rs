@@ -17,6 +17,7 @@ use crate::goals::{
     GoalChange, IdleFacts, IdleWork, cleared_notification, continuation, next_idle_work, updated_notification,
 };
 use crate::history;
+use crate::inbox::UserMessageInput;
 use crate::refusal::Refusal;
 use crate::turn::{AnswerWork, TurnInput, TurnLabels, Work};
 use crate::view::Persistence;
@@ -93,7 +94,7 @@ impl Thread {
         };
         let input = TurnInput::Goal(continuation(&goal));
         let labels = TurnLabels { trigger: Some("goal".into()), ..TurnLabels::default() };
-        let work = Work::Answer(Box::new(AnswerWork { input, labels, output_schema: None }));
+        let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
         self.launch(prepared, new_turn_id(), work).await;
         Ok(())
     }
@@ -123,10 +124,10 @@ impl Thread {
             reply(Ok(in_progress(turn_id.clone())));
         }
         self.publish_queue_changed().await;
-        let QueuedMessage { input, .. } = claimed;
-        let input = TurnInput::User(input);
+        let QueuedMessage { input: content, client_id, .. } = claimed;
+        let input = TurnInput::User(UserMessageInput { content, client_id: Some(client_id) });
         let labels = TurnLabels { trigger: Some("queue".into()), ..TurnLabels::default() };
-        let work = Work::Answer(Box::new(AnswerWork { input, labels, output_schema: None }));
+        let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
         self.launch(prepared, turn_id, work).await;
         if let Some(running) = &mut self.running {
             running.queued_message = true;

@@ -57,6 +57,7 @@ impl Thread {
                 thread_id: self.id.to_string(),
                 turn_id,
                 completed_at_ms: jiff::Timestamp::now().as_millisecond(),
+                started_at_ms: None,
             }))
             .await;
     }

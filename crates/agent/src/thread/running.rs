@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 
 use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem, ServerNotification,
-    SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn, TurnCompletedNotification,
-    TurnError, TurnStartParams, TurnStartedNotification, TurnStatus, UserInput,
+    CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
+    ServerNotification, SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn,
+    TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
+    UserInput,
 };
 use loomd_store::Position;
 use loomd_store::rollout::{AgentStatus, CompletedItem};
@@ -24,11 +25,12 @@ use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
 use super::state::Thread;
 use crate::agent_tree::Notice;
+use crate::confinement::CommandPolicy;
 use crate::context;
 use crate::given_up::given_up;
 use crate::goals::TurnResult;
 use crate::guard::ActionCx;
-use crate::inbox::{Inbox, Input};
+use crate::inbox::{Inbox, Input, UserMessageInput};
 use crate::message::{agent_message, message};
 use crate::prompts;
 use crate::recorder::Recorder;
@@ -45,7 +47,13 @@ const MAX_QUEUED: usize = 64;
 
 impl Thread {
     /// Starts a turn, or adds the input to the running one.
-    pub(crate) async fn start_turn(&mut self, mut params: TurnStartParams, level: Level, reply: Reply<WireTurn>) {
+    pub(crate) async fn start_turn(
+        &mut self,
+        mut params: TurnStartParams,
+        chosen: Option<Box<CommandPolicy>>,
+        level: Level,
+        reply: Reply<WireTurn>,
+    ) {
         if params.input.is_empty() && params.tool_output.is_none() && level < Level::V0_166 {
             return reply(Err(Refusal::invalid("input must not be empty")));
         }
@@ -59,19 +67,25 @@ impl Thread {
         let before = self.settings.clone();
         let disallowed = self.disallowed(&params);
         if disallowed.is_none() {
-            self.settings.change(&params);
+            self.settings.change(&params, chosen.map(|chosen| *chosen));
         }
         if self.running.is_some() {
+            self.settings_changed(&before).await;
             return self.steer_or_queue(answer, reply);
         }
         let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
-        match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
-            Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
-            Err((refusal, reply)) => {
+        let prepared = match self.prepare_turn().await {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
                 self.settings = before;
-                refuse(reply, refusal);
+                return reply(Err(refusal));
             }
-        }
+        };
+        // Before the answer: a client that gets it knows the settings of its turn.
+        let prepared = self.settings_changed_under(&before, prepared).await;
+        reply(Ok(shown_turn(turn_id.clone(), &work)));
+        self.launch(prepared, turn_id.clone(), work).await;
+        self.publish_disallowed(turn_id, disallowed).await;
     }
 
     /// Starts a turn with the thread's settings, or adds the input to the running one.
@@ -93,7 +107,7 @@ impl Thread {
             && !running.is_stopping()
             && answer.output_schema.is_none()
             && let TurnInput::User(input) = &mut answer.input
-            && !input.is_empty()
+            && !input.content.is_empty()
         {
             for item in std::mem::take(&mut answer.context) {
                 if let Err(Input::Injected(item)) = running.inbox.put(Input::Injected(Box::new(item))) {
@@ -115,7 +129,7 @@ impl Thread {
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
-    fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
+    pub(super) fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
         let requirements = &self.profile.config.requirements;
         let policy = params.approval_policy.as_ref().map(|policy| requirements.check_approval_policy(policy));
         let sandbox = params.sandbox_policy.as_ref().map(|policy| requirements.check_sandbox_policy(policy));
@@ -133,7 +147,7 @@ impl Thread {
         }
     }
 
-    pub(crate) fn steer(&self, expected: &str, input: Vec<UserInput>) -> Result<String, Refusal> {
+    pub(crate) fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
         let none = || Refusal::invalid("no active turn to steer");
         let running = self.running.as_ref().ok_or_else(none)?;
         if running.turn_id != expected {
@@ -292,7 +306,8 @@ impl Thread {
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
-        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
+        let shown = WireTurn { started_at: Some(cx.started.at.as_second()), ..in_progress(turn_id.clone()) };
+        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: shown };
         self.events.publish(ServerNotification::TurnStarted(started)).await;
         let model = &self.settings.model;
         let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
@@ -407,7 +422,20 @@ impl Thread {
         }
         let usage = running.cx.usage.lock().map(usage::breakdown);
         self.mark_unread(&running.turn_id).await;
-        let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
+        let times = running.cx.started.times();
+        let items: Vec<_> = running.cx.last_message().into_iter().collect();
+        let view = if items.is_empty() { TurnItemsView::NotLoaded } else { TurnItemsView::Summary };
+        let turn = WireTurn {
+            id: running.turn_id,
+            items,
+            status,
+            error,
+            items_view: Some(view),
+            started_at: times.started_at,
+            completed_at: times.completed_at,
+            duration_ms: times.duration_ms,
+            root_turn_id: None,
+        };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
@@ -562,7 +590,7 @@ impl Thread {
             self.events.publish(ServerNotification::Error(error)).await;
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
-        let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
+        let turn = WireTurn { status, error, ..in_progress(turn_id) };
         let completed = TurnCompletedNotification { thread_id, turn, usage: None };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
     }
@@ -587,7 +615,7 @@ pub(crate) fn new_turn_id() -> String {
 }
 
 pub(super) fn in_progress(id: String) -> WireTurn {
-    WireTurn { id, items: Vec::new(), status: TurnStatus::InProgress, error: None, items_view: None }
+    WireTurn { id, items_view: Some(TurnItemsView::NotLoaded), ..WireTurn::default() }
 }
 
 /// The turn of a response. That of a review has the review's hint as its first item.
@@ -595,7 +623,7 @@ fn shown_turn(id: String, work: &Work) -> WireTurn {
     let mut turn = in_progress(id);
     if let Work::Review { hint, .. } = work {
         let content = vec![UserInput::Text { text: hint.clone(), text_elements: Vec::new() }];
-        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content });
+        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content, client_id: None });
     }
     turn
 }

@@ -99,6 +99,7 @@ impl Thread {
             metadata,
             ..TurnLabels::default()
         };
+        let progress = Progress::labelled(labels);
         TurnTask {
             toolbox: Arc::new(Toolbox::new(tools, sources)),
             scope,
@@ -117,7 +118,7 @@ impl Thread {
             rate_limits: crate::turn::usage::no_limits(),
             goals: Arc::clone(&self.goals),
             replaced: Arc::default(),
-            progress: Progress { labels, ..Progress::default() },
+            progress,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_skills::WatchGuard;
 use loomd_store::rollout::SessionMeta;
@@ -69,6 +70,10 @@ pub(crate) struct Thread {
     pub busy: Arc<Busy>,
     /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
+    /// How long it stays loaded once it has neither subscribers nor turns; `None` as long as it is not to be unloaded.
+    pub unload_delay: Option<Duration>,
+    /// The instruction files in force.
+    pub instruction_sources: Arc<[String]>,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
     /// Its skills are watched as long as this is held.

@@ -3,9 +3,10 @@
 use loomd_config::Feature;
 use loomd_model::ModelEvent;
 use loomd_protocol::{
-    AgentMessageDeltaNotification, ContentItem, FileChangePatchUpdatedNotification, MessagePhase, PlanDeltaNotification, ReasoningItemContent,
-    ReasoningItemReasoningSummary, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
-    ReasoningTextDeltaNotification, ResponseItem, ServerNotification, ThreadItem,
+    AgentMessageDeltaNotification, ContentItem, FileChangePatchUpdatedNotification, MessagePhase,
+    PlanDeltaNotification, ReasoningItemContent, ReasoningItemReasoningSummary, ReasoningSummaryPartAddedNotification,
+    ReasoningSummaryTextDeltaNotification, ReasoningTextDeltaNotification, ResponseItem, ServerNotification,
+    ThreadItem,
 };
 use loomd_store::rollout::{
     AgentMessage, AgentReasoning, AgentReasoningRawContent, CompletedItem, Event, ItemCompleted, Record,
@@ -39,7 +40,10 @@ enum ItemKind {
     /// A tool that the provider runs itself.
     Hosted,
     /// A patch that is being written, with the id of its call.
-    Patch { call_id: String, patch: PatchStream },
+    Patch {
+        call_id: String,
+        patch: PatchStream,
+    },
 }
 
 struct OpenMessage {

@@ -4,16 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
-    RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, TurnToolOutput, UserInput,
+    RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, TurnToolOutput,
 };
-use loomd_store::rollout::{CompletedItem, Record};
+use loomd_store::rollout::{CompletedItem, Record, UserMessage};
 use uuid::Uuid;
 
 use super::task::{Failure, TurnTask};
 use super::work::TurnInput;
 use crate::context::{self, PromptContext};
 use crate::goals::TurnNote;
-use crate::inbox::Input;
+use crate::inbox::{Input, UserMessageInput};
 use crate::input;
 use crate::message::message;
 use crate::replay::CallPurpose;
@@ -83,7 +83,7 @@ impl TurnTask {
         }
         match input {
             // Without input the model goes on from the conversation as it is.
-            TurnInput::User(input) if input.is_empty() => Ok(true),
+            TurnInput::User(input) if input.content.is_empty() => Ok(true),
             TurnInput::User(input) => self.submit(input).await,
             TurnInput::Goal(prompt) => {
                 self.append(&message("user", prompt)).await;
@@ -144,11 +144,12 @@ impl TurnTask {
     }
 
     /// Records user input and publishes it as an item.
-    pub(super) async fn take_input(&mut self, input: Vec<UserInput>) {
+    pub(super) async fn take_input(&mut self, input: UserMessageInput) {
+        let UserMessageInput { content: input, client_id } = input;
         self.toolbox.cx().thread.mcp.note_mentions(&input);
         let id = Uuid::new_v4().to_string();
         let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
-        let stored = input::stored(&input, id.clone());
+        let stored = UserMessage { client_id: client_id.clone(), ..input::stored(&input, id.clone()) };
         self.conversation.push(&item);
         if self.scope.records {
             self.show_raw(&item).await;
@@ -160,7 +161,7 @@ impl TurnTask {
         if !self.cx.is_broken() {
             self.view.mark_stored();
         }
-        let item = ThreadItem::UserMessage { id, content: input };
+        let item = ThreadItem::UserMessage { id, content: input, client_id };
         self.cx.started(item.clone()).await;
         self.cx.show_completed(item).await;
     }

@@ -91,6 +91,7 @@ impl TurnTask {
             turn_id: self.cx.turn_id.clone(),
             model_context_window: Some(usage::window(&self.cx.model)),
             collaboration_mode_kind: name_of(self.cx.settings.mode).unwrap_or_default(),
+            started_at: Some(self.cx.started.at.as_second()),
         })));
         self.cx.note(&records).await;
         if !self.cx.model.known && self.cx.profile.has_newer_tools() {
@@ -107,7 +108,8 @@ impl TurnTask {
         match outcome {
             Outcome::Completed { last_message } => {
                 let (turn_id, last_agent_message) = (self.cx.turn_id.clone(), last_message.clone());
-                let over = Event::TaskComplete(TaskComplete { turn_id, last_agent_message });
+                let over =
+                    Event::TaskComplete(TaskComplete { turn_id, last_agent_message, times: self.cx.started.times() });
                 self.cx.note(&[Record::EventMsg(over)]).await;
             }
             Outcome::Failed(error) => self.cx.record_failure(error).await,
@@ -117,7 +119,8 @@ impl TurnTask {
                     self.append(&message("user", prompts::TURN_ABORTED.into())).await;
                 }
                 let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
-                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason });
+                let times = self.cx.started.times();
+                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason, times });
                 self.cx.note(&[Record::EventMsg(over)]).await;
             }
         }

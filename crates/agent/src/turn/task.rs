@@ -109,7 +109,7 @@ pub(crate) struct TurnTask {
 pub(crate) struct Progress {
     pub calls: Calls,
     pub(super) output_schema: Option<JsonValue>,
-    pub labels: TurnLabels,
+    pub(super) labels: TurnLabels,
     /// Context of the client, to be added before the input.
     pub(super) given_context: Vec<ResponseItem>,
     pub(super) last_message: Option<String>,
@@ -124,6 +124,13 @@ pub(crate) struct Progress {
     pub(super) skills: HashSet<PathBuf>,
     /// How often `Stop` hooks continued the turn.
     pub(super) continued: u32,
+}
+
+impl Progress {
+    /// That of a turn which has not begun.
+    pub fn labelled(labels: TurnLabels) -> Self {
+        Self { labels, ..Self::default() }
+    }
 }
 
 /// What a turn returns to the thread.

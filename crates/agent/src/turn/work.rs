@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::{JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput, UserInput};
+use loomd_protocol::{JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput};
+
+use crate::inbox::UserMessageInput;
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -27,7 +29,10 @@ impl AnswerWork {
     pub fn of(params: &mut TurnStartParams) -> Self {
         let input = match params.tool_output.take() {
             Some(output) => TurnInput::ToolOutput(output),
-            None => TurnInput::User(std::mem::take(&mut params.input)),
+            None => TurnInput::User(UserMessageInput {
+                content: std::mem::take(&mut params.input),
+                client_id: params.client_user_message_id.take(),
+            }),
         };
         Self {
             input,
@@ -44,15 +49,15 @@ impl AnswerWork {
     }
 
     /// A turn that answers input of the user.
-    pub fn user(input: Vec<UserInput>) -> Self {
-        Self { input: TurnInput::User(input), ..Self::default() }
+    pub fn user(input: impl Into<UserMessageInput>) -> Self {
+        Self { input: TurnInput::User(input.into()), ..Self::default() }
     }
 }
 
 /// What the model answers.
 pub(crate) enum TurnInput {
     /// Input of the user; without any, the conversation as it is.
-    User(Vec<UserInput>),
+    User(UserMessageInput),
     /// The prompt of a goal, which is no item.
     Goal(String),
     /// A message of another agent, which is no item.
@@ -63,7 +68,7 @@ pub(crate) enum TurnInput {
 
 impl Default for TurnInput {
     fn default() -> Self {
-        Self::User(Vec::new())
+        Self::User(UserMessageInput::default())
     }
 }
 

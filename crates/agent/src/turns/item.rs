@@ -30,7 +30,7 @@ pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
     }
     content.extend(message.images.into_iter().flatten().map(|url| UserInput::Image { url }));
     content.extend(message.local_images.into_iter().map(|path| UserInput::LocalImage { path }));
-    ThreadItem::UserMessage { id, content }
+    ThreadItem::UserMessage { id, content, client_id: message.client_id }
 }
 
 /// An item that has no event of its own.
@@ -111,6 +111,7 @@ pub(super) fn file_change(end: PatchApplyEnd) -> ThreadItem {
 pub(super) fn dynamic_tool_call(request: DynamicToolCallRequest) -> ThreadItem {
     ThreadItem::DynamicToolCall {
         id: request.call_id,
+        namespace: request.namespace,
         tool: request.tool,
         arguments: request.arguments,
         status: DynamicToolCallStatus::InProgress,
@@ -124,6 +125,7 @@ pub(super) fn dynamic_tool_result(response: DynamicToolCallResponse) -> ThreadIt
     let status = if response.success { DynamicToolCallStatus::Completed } else { DynamicToolCallStatus::Failed };
     ThreadItem::DynamicToolCall {
         id: response.call_id,
+        namespace: response.namespace,
         tool: response.tool,
         arguments: response.arguments,
         status,

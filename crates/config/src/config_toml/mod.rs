@@ -29,8 +29,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 pub use agents::Agents;
 pub use areas::{
-    BundledSkills, Feedback, History, HistoryPersistence, Memories, MarketplaceSettings, PluginSettings, Project, Realtime, RealtimeKind,
-    RealtimeVersion, SkillRule, Skills, TrustLevel,
+    BundledSkills, Feedback, History, HistoryPersistence, MarketplaceSettings, Memories, PluginSettings, Project,
+    Realtime, RealtimeKind, RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
 pub use goals::Goals;
 pub use loomd::{CommandLimits, Loomd};
@@ -220,6 +220,9 @@ pub struct ConfigToml {
     pub show_raw_agent_reasoning: Option<bool>,
     /// Accepted for other programs that share the file; no effect.
     pub suppress_unstable_features_warning: Option<bool>,
+    /// How long a thread without subscribers and turns stays loaded. Default: 60 seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_unload_delay_secs: Option<u64>,
 
     // Realtime.
     /// Realtime sessions.

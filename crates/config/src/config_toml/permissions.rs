@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct PermissionProfile {
+    /// What the profile is for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The profile that this one adds to: a built-in one, such as `:workspace`, or another of this table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extends: Option<String>,
     /// Access by path: `:root`, `:minimal`, `:project_roots`, `:tmpdir`, or a file system path.
     pub filesystem: Option<BTreeMap<String, FilePermission>>,
     /// What commands may reach.

@@ -222,6 +222,8 @@ pub(super) struct Usage {
 struct InputDetails {
     #[serde(default)]
     cached_tokens: i64,
+    #[serde(default)]
+    cache_write_tokens: i64,
 }
 
 #[derive(Deserialize)]
@@ -235,7 +237,8 @@ impl From<Usage> for TokenUsage {
         Self {
             total_tokens: usage.total_tokens.unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
             input_tokens: usage.input_tokens,
-            cached_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cached_tokens),
+            cached_input_tokens: usage.input_tokens_details.as_ref().map_or(0, |details| details.cached_tokens),
+            cache_write_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cache_write_tokens),
             output_tokens: usage.output_tokens,
             reasoning_output_tokens: usage.output_tokens_details.map_or(0, |details| details.reasoning_tokens),
         }
@@ -348,6 +351,7 @@ mod tests {
             total_tokens: total,
             input_tokens: input,
             cached_input_tokens: 0,
+            cache_write_input_tokens: 0,
             output_tokens: output,
             reasoning_output_tokens: 0,
         };

@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::decode::{DecodedEvent, Usage};
 use super::refusal;
-use crate::refusal::{Refusal, is_too_long};
 use crate::error::NamedFailure;
+use crate::refusal::{Refusal, is_too_long};
 use crate::{ModelError, retry};
 
 /// `response.failed`.
@@ -120,9 +120,7 @@ impl From<Failure> for ModelError {
                         provider_message.as_deref().filter(|_| limited).and_then(retry::retry_after_in_message);
                     Self::Named { failure, message: failure.message(provider_message), retry_after }
                 }
-                None => Self::disconnected(
-                    provider_message.unwrap_or_else(|| "response.failed event received".into()),
-                ),
+                None => Self::disconnected(provider_message.unwrap_or_else(|| "response.failed event received".into())),
             },
         }
     }

@@ -3,9 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{
-    AbsolutePathBuf, CommandAction, JsonValue, Level, RequestId,
-};
+use crate::{AbsolutePathBuf, CommandAction, JsonValue, Level, RequestId};
 
 /// The guardian's assessment of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

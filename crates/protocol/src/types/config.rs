@@ -128,17 +128,26 @@ pub struct ConfigLayerMetadata {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ConfigLayerSource {
-    Mdm { domain: String, key: String },
-    System { file: AbsolutePathBuf },
+    Mdm {
+        domain: String,
+        key: String,
+    },
+    System {
+        file: AbsolutePathBuf,
+    },
     User {
         file: AbsolutePathBuf,
         /// The profile that the file belongs to; null for the user's own file.
         #[serde(default)]
         profile: Option<String>,
     },
-    Project { dot_codex_folder: AbsolutePathBuf },
+    Project {
+        dot_codex_folder: AbsolutePathBuf,
+    },
     SessionFlags,
-    LegacyManagedConfigTomlFromFile { file: AbsolutePathBuf },
+    LegacyManagedConfigTomlFromFile {
+        file: AbsolutePathBuf,
+    },
     LegacyManagedConfigTomlFromMdm,
 }
 

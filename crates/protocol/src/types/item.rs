@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{FunctionCallOutputBody, JsonValue, MessagePhase, ReasoningEffort, UserInput};
 
@@ -189,6 +190,9 @@ pub enum ThreadItem {
     UserMessage {
         id: String,
         content: Vec<UserInput>,
+        /// The client's own id of the message.
+        #[serde(default)]
+        client_id: Option<String>,
     },
     /// The output of a tool that the client ran by itself.
     FunctionCallOutput {
@@ -270,6 +274,8 @@ pub enum ThreadItem {
     },
     DynamicToolCall {
         id: String,
+        #[serde(default)]
+        namespace: Option<String>,
         tool: String,
         arguments: JsonValue,
         status: DynamicToolCallStatus,
@@ -363,26 +369,62 @@ pub enum WebSearchAction {
     Other,
 }
 
-/// Params of the `item/started` notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Params of the `item/started` notification. On the wire the item carries its times, too.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemStartedNotification {
     pub item: ThreadItem,
     pub thread_id: String,
     pub turn_id: String,
-    /// Sent for newer clients, which require it.
     #[serde(default)]
     pub started_at_ms: i64,
 }
 
-/// Params of the `item/completed` notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+impl Serialize for ItemStartedNotification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ItemStartedNotification", 4)?;
+        let item = TimedItem { item: &self.item, started_at_ms: Some(self.started_at_ms), completed_at_ms: None };
+        fields.serialize_field("item", &item)?;
+        fields.serialize_field("threadId", &self.thread_id)?;
+        fields.serialize_field("turnId", &self.turn_id)?;
+        fields.serialize_field("startedAtMs", &self.started_at_ms)?;
+        fields.end()
+    }
+}
+
+/// An item with its times.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TimedItem<'a> {
+    #[serde(flatten)]
+    item: &'a ThreadItem,
+    started_at_ms: Option<i64>,
+    completed_at_ms: Option<i64>,
+}
+
+/// Params of the `item/completed` notification. On the wire the item carries its times, too.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemCompletedNotification {
     pub item: ThreadItem,
     pub thread_id: String,
     pub turn_id: String,
-    /// Sent for newer clients, which require it.
     #[serde(default)]
     pub completed_at_ms: i64,
+    /// When the item started; only the item itself carries it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub started_at_ms: Option<i64>,
+}
+
+impl Serialize for ItemCompletedNotification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ItemCompletedNotification", 4)?;
+        let (started_at_ms, completed_at_ms) = (self.started_at_ms, Some(self.completed_at_ms));
+        fields.serialize_field("item", &TimedItem { item: &self.item, started_at_ms, completed_at_ms })?;
+        fields.serialize_field("threadId", &self.thread_id)?;
+        fields.serialize_field("turnId", &self.turn_id)?;
+        fields.serialize_field("completedAtMs", &self.completed_at_ms)?;
+        fields.end()
+    }
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
     ApprovalsReviewer, AskForApproval, CollaborationMode, FunctionCallOutputBody, JsonObject, JsonValue, Level,
-    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem, TokenUsageBreakdown,
-    TurnItemsView,
+    MultiAgentMode, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem,
+    TokenUsageBreakdown, TurnEnvironmentParams, TurnItemsView,
 };
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -132,6 +132,20 @@ pub struct TurnStartParams {
     /// Further pairs for the provider, for this turn only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub responsesapi_client_metadata: Option<BTreeMap<String, String>>,
+    /// The id of a permission profile, for this turn and all later ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    /// The client's own id of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_user_message_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environments: Option<Vec<TurnEnvironmentParams>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_workspace_roots: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multi_agent_mode: Option<MultiAgentMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_plugin_ids: Option<Vec<String>>,
 }
 
 /// Params of `turn/steer`.
@@ -141,6 +155,9 @@ pub struct TurnSteerParams {
     pub thread_id: String,
     pub input: Vec<UserInput>,
     pub expected_turn_id: String,
+    /// The client's own id of the message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_user_message_id: Option<String>,
 }
 
 /// Params of `turn/interrupt`.
@@ -224,16 +241,25 @@ pub enum NonSteerableTurnKind {
 }
 
 /// One turn: the user's input and everything that the agent did in response.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     pub id: String,
     pub items: Vec<ThreadItem>,
     pub status: TurnStatus,
     pub error: Option<TurnError>,
-    /// Present where items may be omitted.
+    /// Which of its items are here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub items_view: Option<TurnItemsView>,
+    /// In Unix seconds; null where it was not recorded.
+    #[serde(default)]
+    pub started_at: Option<i64>,
+    #[serde(default)]
+    pub completed_at: Option<i64>,
+    #[serde(default)]
+    pub duration_ms: Option<i64>,
+    #[serde(default)]
+    pub root_turn_id: Option<String>,
 }
 
 /// Why a turn failed, or an error within it.
@@ -246,12 +272,13 @@ pub struct TurnError {
     pub additional_details: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum TurnStatus {
     Completed,
     Interrupted,
     Failed,
+    #[default]
     InProgress,
 }
 
@@ -295,10 +322,22 @@ pub struct TurnStartedNotification {
 #[serde(rename_all = "camelCase")]
 pub struct TurnCompletedNotification {
     pub thread_id: String,
+    /// Newer clients get the last message of the agent with it.
+    #[serde(serialize_with = "without_items_when_older")]
     pub turn: Turn,
     /// The tokens of all model calls of the turn; `None` when no provider reported any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<TokenUsageBreakdown>,
+}
+
+/// Release 0.118.0 ends a turn without items.
+fn without_items_when_older<S: Serializer>(turn: &Turn, serializer: S) -> Result<S::Ok, S::Error> {
+    match Level::encoding() {
+        Some(Level::V0_118) if !turn.items.is_empty() => {
+            Turn { items: Vec::new(), items_view: None, ..turn.clone() }.serialize(serializer)
+        }
+        _ => turn.serialize(serializer),
+    }
 }
 
 /// Params of the `turn/diff/updated` notification.

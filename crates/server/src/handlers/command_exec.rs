@@ -36,6 +36,7 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Handled<cal
             cwd: params.cwd.as_ref().map(PathBuf::from),
             env: params.env.clone().unwrap_or_default(),
             sandbox_policy: params.sandbox_policy.clone(),
+            permission_profile: params.permission_profile.clone(),
         })
         .map_err(wire_error)?;
     let mut registered = cx.processes.add(params.process_id.clone(), request.takes_input).map_err(refused)?;

@@ -34,6 +34,7 @@ pub(crate) async fn read(cx: &Context, _: ServerDiagnosticsParams) -> Handled<ca
 /// The resident memory of this process, where the system tells.
 fn resident_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kibibytes: u64 = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()?;
+    let kibibytes: u64 =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()?;
     Some(kibibytes * 1024)
 }

@@ -12,10 +12,7 @@ pub(crate) async fn call_tool(cx: &Context, params: McpServerToolCallParams) -> 
 }
 
 /// `mcpServer/resource/read`: without a thread over a connection of its own.
-pub(crate) async fn read_resource(
-    cx: &Context,
-    params: McpResourceReadParams,
-) -> Handled<call::McpServerResourceRead> {
+pub(crate) async fn read_resource(cx: &Context, params: McpResourceReadParams) -> Handled<call::McpServerResourceRead> {
     let McpResourceReadParams { server, uri, thread_id, .. } = params;
     answer(cx.app.agent.read_mcp_resource(thread_id.as_deref(), &server, &uri).await.map_err(wire_error)?)
 }

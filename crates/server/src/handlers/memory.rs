@@ -51,7 +51,8 @@ pub(crate) async fn read(cx: &Context, params: ThreadMemoryReadParams) -> Handle
 /// `memory/reset`: empties the folder of memories.
 pub(crate) async fn reset(cx: &Context, _: NoParams) -> Handled<call::MemoryReset> {
     let folder = cx.app.sources.home.join(MEMORIES);
-    let emptied = spawn_blocking(move || empty(&folder)).await.map_err(|error| RpcError::internal(error.to_string()))?;
+    let emptied =
+        spawn_blocking(move || empty(&folder)).await.map_err(|error| RpcError::internal(error.to_string()))?;
     emptied.map_err(|error| RpcError::internal(format!("failed to reset memories: {error}")))?;
     answer(MemoryResetResponse {})
 }

@@ -78,7 +78,8 @@ async fn listed(cx: &Context, cwds: Vec<AbsolutePathBuf>) -> Result<Listed, RpcE
 /// `plugin/read`
 pub(crate) async fn read(cx: &Context, params: PluginReadParams) -> Handled<call::PluginRead> {
     let loaded = load_enabled(cx)?;
-    let marketplace = marketplace_path::<call::PluginRead>(cx, params.marketplace_path, params.remote_marketplace_name)?;
+    let marketplace =
+        marketplace_path::<call::PluginRead>(cx, params.marketplace_path, params.remote_marketplace_name)?;
     let home = cx.app.sources.home.clone();
     let plugin = blocking(move || {
         let (states, rules) = (PluginStates::of(&loaded.stack), SkillRules::of(&loaded.stack));

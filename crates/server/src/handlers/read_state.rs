@@ -12,10 +12,7 @@ use crate::context::Context;
 use crate::refusals::wire_error;
 
 /// `thread/readState/update`: subscribers are notified before the answer.
-pub(crate) async fn update(
-    cx: &Context,
-    params: ThreadReadStateUpdateParams,
-) -> Handled<call::ThreadReadStateUpdate> {
+pub(crate) async fn update(cx: &Context, params: ThreadReadStateUpdateParams) -> Handled<call::ThreadReadStateUpdate> {
     let ThreadReadStateUpdateParams { thread_id, expected_revision, operation } = params;
     let id = parse_id(&thread_id).map_err(|refusal| match refusal {
         Refusal::Invalid(message) => RpcError::invalid_params(message),
@@ -31,10 +28,8 @@ pub(crate) async fn update(
             return Err(RpcError::invalid_request(message).with_data(reason("threadNotFound")));
         }
     }
-    let read_state =
-        run(cx, move |organiser| organiser.update_read_state(id, &expected_revision, operation)).await?;
-    let changed =
-        ThreadReadStateChangedNotification { thread_id: id.to_string(), read_state: read_state.clone() };
+    let read_state = run(cx, move |organiser| organiser.update_read_state(id, &expected_revision, operation)).await?;
+    let changed = ThreadReadStateChangedNotification { thread_id: id.to_string(), read_state: read_state.clone() };
     cx.app.threads().notify_subscribers(id, ServerNotification::ThreadReadStateChanged(changed)).await;
     answer(ThreadReadStateUpdateResponse { read_state })
 }

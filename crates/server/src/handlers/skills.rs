@@ -6,8 +6,9 @@ use std::sync::Arc;
 use loomd_agent::{absolute, working_directory};
 use loomd_config::{LayerStack, SkillRuleTarget};
 use loomd_protocol::{
-    AbsolutePathBuf, RpcError, ServerNotification, SkillScope, SkillsChangedNotification, SkillsConfigWriteParams, SkillsConfigWriteResponse, SkillsExtraRootsSetParams,
-    SkillsExtraRootsSetResponse, SkillsListEntry, SkillsListParams, SkillsListResponse, call,
+    AbsolutePathBuf, RpcError, ServerNotification, SkillScope, SkillsChangedNotification, SkillsConfigWriteParams,
+    SkillsConfigWriteResponse, SkillsExtraRootsSetParams, SkillsExtraRootsSetResponse, SkillsListEntry,
+    SkillsListParams, SkillsListResponse, call,
 };
 use loomd_skills::{SkillRules, SkillSet};
 use tokio::task::spawn_blocking;

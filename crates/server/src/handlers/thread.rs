@@ -3,19 +3,20 @@
 use std::sync::Arc;
 
 use loomd_agent::{
-    Caller, ForkThread, Opened, PageRequest, Presence, Refusal, ResumeThread, StartThread, Subscriber, ThreadOverrides, parse_id,
-};
-use loomd_protocol::{
-    RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
-    ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
-    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
-    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
-    ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse,
-    ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams,
-    ThreadStartResponse, ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse,
-    ThreadUnsubscribeParams, ThreadUnsubscribeResponse, call,
+    Caller, ForkBoundary, ForkThread, Opened, PageRequest, Presence, Refusal, ResumeThread, StartThread, Subscriber,
+    ThreadOverrides, parse_id,
 };
 use loomd_organiser::Error;
+use loomd_protocol::{
+    Level, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
+    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
+    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
+    ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams,
+    ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams, ThreadStartResponse,
+    ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnsubscribeParams,
+    ThreadUnsubscribeResponse, call,
+};
 use loomd_store::{GitPatch, ThreadId};
 
 use super::organise::{add_facts_to, facts_of, organiser, presence, reason, refused};
@@ -23,10 +24,15 @@ use super::projects;
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
+use crate::handlers::history::Pages;
 use crate::refusals::wire_error;
 
 /// `thread/start`
 pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handled<call::ThreadStart> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    if params.selected_capability_roots.as_ref().is_some_and(|roots| !roots.is_empty()) {
+        return Err(RpcError::invalid_request("selectedCapabilityRoots is not supported yet"));
+    }
     let ephemeral = params.ephemeral.unwrap_or(false);
     // Before the thread exists: a project that does not exist starts no thread.
     let (id, project_id) = match params.project_id.take() {
@@ -37,7 +43,13 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handle
         }
         None => (None, None),
     };
-    let request = StartThread { id, project_id, ephemeral, overrides: ThreadOverrides::from(&mut params) };
+    let request = StartThread {
+        id,
+        project_id,
+        ephemeral,
+        environments: params.environments.take(),
+        overrides: ThreadOverrides::from(&mut params),
+    };
     let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadStartResponse, opened));
     cx.app.agent.start(request, caller(cx), reply);
     Ok(answer)
@@ -47,15 +59,15 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handle
 async fn assign_project(cx: &Context, id: ThreadId, project: Option<String>) -> Result<bool, RpcError> {
     let assigned = organiser(cx).run(move |organiser| organiser.assign_project(id, project.as_deref())).await;
     assigned.map_err(|error| match error {
-        Error::ProjectNotFound(_) => {
-            RpcError::invalid_request(error.to_string()).with_data(reason("projectNotFound"))
-        }
+        Error::ProjectNotFound(_) => RpcError::invalid_request(error.to_string()).with_data(reason("projectNotFound")),
         error => refused(error),
     })
 }
 
 /// `thread/resume`
 pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Handled<call::ThreadResume> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let pages = Pages::before_resume(cx, &params).await;
     let request = ResumeThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
@@ -66,7 +78,15 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
     let facts = facts_of(cx, &request.thread_id).await;
     let (reply, answer) = cx.answer.reply(move |mut opened: Opened| {
         facts.show_in(&mut opened.thread);
-        opened_as!(ThreadResumeResponse, opened)
+        let collaboration_mode = Some(opened.settings.collaboration_mode());
+        opened_as!(
+            ThreadResumeResponse,
+            opened,
+            collaboration_mode: collaboration_mode,
+            initial_turns_page: pages.initial,
+            turns_backwards_cursor: pages.turns,
+            items_backwards_cursor: pages.items
+        )
     });
     cx.app.agent.resume(request, caller(cx), reply).await;
     Ok(answer)
@@ -74,10 +94,19 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
 
 /// `thread/fork`
 pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<call::ThreadFork> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let boundary = match (params.last_turn_id.take(), params.before_turn_id.take()) {
+        (Some(_), Some(_)) => {
+            return Err(RpcError::invalid_request("`beforeTurnId` cannot be combined with `lastTurnId`"));
+        }
+        (Some(last), None) => Some(ForkBoundary::Last(last)),
+        (None, before) => before.map(ForkBoundary::Before),
+    };
     let request = ForkThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
         path: params.path,
+        boundary,
         ephemeral: params.ephemeral,
         attach: params.attach_to_source,
         defer_goal: params.defer_goal_continuation,
@@ -173,7 +202,8 @@ pub(crate) async fn unarchive(cx: &Context, params: ThreadUnarchiveParams) -> Ha
 pub(crate) async fn unsubscribe(cx: &Context, params: ThreadUnsubscribeParams) -> Handled<call::ThreadUnsubscribe> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let (reply, answer) = cx.answer.reply(|status| ThreadUnsubscribeResponse { status });
-    cx.app.threads().unsubscribe(id, subscriber(cx), reply).await;
+    // In the older release the last one to leave ends the turn.
+    cx.app.threads().unsubscribe(id, subscriber(cx), cx.client.level < Level::V0_166, reply).await;
     Ok(answer)
 }
 
@@ -256,12 +286,29 @@ pub(super) fn caller(cx: &Context) -> Caller {
     Caller { client: Arc::clone(&cx.client.identity), subscriber: subscriber(cx) }
 }
 
+/// Refuses workspace roots other than the working directory, which is the only one that there is.
+fn check_roots(roots: Option<&[String]>, cwd: Option<&str>) -> Result<(), RpcError> {
+    let other = |roots: &[String]| roots.iter().any(|root| cwd != Some(root.as_str()));
+    match roots {
+        Some(roots) if other(roots) => {
+            Err(RpcError::invalid_request("runtimeWorkspaceRoots other than the cwd are not supported yet"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The three ways to open a thread have results of their own, with the same fields.
 macro_rules! opened_as {
-    ($result:ident, $opened:expr) => {{
-        let Opened { thread, settings } = $opened;
+    ($result:ident, $opened:expr $(, $field:ident: $value:expr)*) => {{
+        let Opened { thread, settings, instruction_sources } = $opened;
         $result {
             thread,
+            instruction_sources: instruction_sources.to_vec(),
+            runtime_workspace_roots: vec![settings.cwd.clone()],
+            active_permission_profile: settings.profile,
+            multi_agent_mode: Default::default(),
+            disabled_plugin_ids: Vec::new(),
+            $($field: $value,)*
             model: settings.model,
             model_provider: settings.model_provider,
             service_tier: settings.service_tier,

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use loomd_protocol::{
-    RpcError, SortDirection, Thread, ThreadListParams, ThreadListResponse, ThreadSortKey, call,
-};
+use loomd_protocol::{RpcError, SortDirection, Thread, ThreadListParams, ThreadListResponse, ThreadSortKey, call};
 use loomd_store::{BadQuery, ListQuery, ThreadId, page_limit};
 use serde::{Deserialize, Serialize};
 
@@ -97,8 +95,7 @@ async fn in_section(
     limit: Option<u32>,
 ) -> Result<ListedThreads, RpcError> {
     let bad = || RpcError::invalid_request(format!("invalid cursor: {}", cursor.unwrap_or_default()));
-    let cursor: Option<SectionCursor> =
-        cursor.map(|text| serde_json::from_str(text).map_err(|_| bad())).transpose()?;
+    let cursor: Option<SectionCursor> = cursor.map(|text| serde_json::from_str(text).map_err(|_| bad())).transpose()?;
     let pending = unstored(cx, &query);
     let all = ListQuery { limit: MAX_IN_SECTION, after: None, direction: SortDirection::Desc, ..query };
     let (rows, _) = cx.app.threads().list(all).await.map_err(wire_error)?;

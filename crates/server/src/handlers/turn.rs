@@ -18,7 +18,7 @@ use crate::refusals::wire_error;
 /// `turn/start`
 pub(crate) async fn start(cx: &Context, params: TurnStartParams) -> Handled<call::TurnStart> {
     let (reply, answer) = cx.answer.reply(|turn| TurnStartResponse { turn });
-    cx.app.threads().start_turn(params, cx.client.level, reply).await;
+    cx.app.agent.start_turn(params, cx.client.level, reply).await;
     Ok(answer)
 }
 

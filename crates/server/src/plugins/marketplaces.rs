@@ -58,7 +58,8 @@ impl Source {
         if source.is_empty() {
             return refused("marketplace source must not be empty");
         }
-        let is_folder = ["/", "./", "../"].iter().any(|start| source.starts_with(start)) || [".", ".."].contains(&source);
+        let is_folder =
+            ["/", "./", "../"].iter().any(|start| source.starts_with(start)) || [".", ".."].contains(&source);
         if is_folder {
             if reference.is_some() {
                 return refused("--ref is only supported for git marketplace sources");
@@ -224,9 +225,9 @@ pub(crate) async fn upgrade(sources: &ConfigSources, only: Option<&str>) -> Resu
         match upgrade_one(sources, &name, settings).await {
             Ok(Some(root)) => upgraded.roots.push(root),
             Ok(None) => {}
-            Err(error) => upgraded
-                .errors
-                .push(MarketplaceUpgradeErrorInfo { marketplace_name: name, message: error.to_string() }),
+            Err(error) => {
+                upgraded.errors.push(MarketplaceUpgradeErrorInfo { marketplace_name: name, message: error.to_string() })
+            }
         }
     }
     Ok(upgraded)
@@ -294,11 +295,7 @@ fn checked(root: &Path) -> Result<Marketplace> {
 }
 
 /// Whether a marketplace was added from this source. Fails when it was added from another one.
-fn is_known(
-    known: &BTreeMap<String, MarketplaceSettings>,
-    name: &str,
-    settings: &MarketplaceSettings,
-) -> Result<bool> {
+fn is_known(known: &BTreeMap<String, MarketplaceSettings>, name: &str, settings: &MarketplaceSettings) -> Result<bool> {
     let Some(known) = known.get(name) else { return Ok(false) };
     let source = |settings: &MarketplaceSettings| {
         let sparse = settings.sparse_paths.clone().unwrap_or_default();
@@ -377,7 +374,9 @@ mod tests {
         assert_eq!(parse("git@x.test:a/b.git"), Ok(git("git@x.test:a/b.git", None)));
         assert_eq!(parse("file:///srv/a.git"), Ok(git("file:///srv/a.git", None)));
         assert_eq!(parse(""), Err("marketplace source must not be empty".into()));
-        for bad in ["not a source", "word", "a/b/c", "-x/y", "--upload-pack=x", "https://", "ext::sh -c x", "../..x/y\nz"] {
+        for bad in
+            ["not a source", "word", "a/b/c", "-x/y", "--upload-pack=x", "https://", "ext::sh -c x", "../..x/y\nz"]
+        {
             assert!(parse(bad).is_err(), "{bad}");
         }
         assert!(parse("owner/repo#-x").is_err());

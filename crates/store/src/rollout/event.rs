@@ -79,6 +79,7 @@ events! {
         ImageGenerationEnd = "image_generation_end",
         ItemCompleted = "item_completed",
         ThreadGoalUpdated = "thread_goal_updated",
+        ThreadSettingsApplied = "thread_settings_applied",
     }
     extended {
         Error = "error",

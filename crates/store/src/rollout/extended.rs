@@ -406,6 +406,8 @@ pub struct CollabResumeEnd {
 pub struct DynamicToolCallRequest {
     pub call_id: String,
     pub turn_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     pub tool: String,
     pub arguments: JsonValue,
 }
@@ -415,6 +417,8 @@ pub struct DynamicToolCallRequest {
 pub struct DynamicToolCallResponse {
     pub call_id: String,
     pub turn_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     pub tool: String,
     pub arguments: JsonValue,
     pub content_items: Vec<DynamicToolCallOutputContentItem>,

@@ -17,6 +17,12 @@ pub struct SessionMeta {
     /// The thread that a fork stays attached to. The reference ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub attached_to: Option<ThreadId>,
+    /// The thread at the root of its tree of agents; absent when that is itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub session_id: Option<ThreadId>,
+    /// A label that the client gave the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub thread_source: Option<String>,
     /// When the thread was created, RFC 3339.
     pub timestamp: String,
     pub cwd: String,

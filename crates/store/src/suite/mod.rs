@@ -111,6 +111,8 @@ fn meta(id: ThreadId, created: i64) -> SessionMeta {
         id,
         forked_from_id: None,
         attached_to: None,
+        session_id: None,
+        thread_source: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: "/".into(),
         originator: "suite".into(),

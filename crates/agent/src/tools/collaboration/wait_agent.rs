@@ -45,7 +45,8 @@ impl Tool for WaitAgent {
     }
 
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
-        let description = "Waits until an agent has a message for you, which follows. Returns at once when none is working.";
+        let description =
+            "Waits until an agent has a message for you, which follows. Returns at once when none is working.";
         let timeout = ("timeout_ms", number("How long to wait; 30000 unless given."));
         offered(scope).then(|| function(NAME, description, &[timeout], &[]))
     }
@@ -80,6 +81,7 @@ async fn wait(cx: &ToolCx, call: &Call) -> ToolResult {
         statuses: BTreeMap::new(),
     };
     turn.completed(collab::waiting(end.clone()), Some(Event::CollabWaitingEnd(end))).await;
-    let message = if timed_out { "No agent has answered yet." } else { "Done waiting; messages follow, if there are any." };
+    let message =
+        if timed_out { "No agent has answered yet." } else { "Done waiting; messages follow, if there are any." };
     Ok(json!({ "message": message, "timed_out": timed_out }).to_string().into())
 }

@@ -35,8 +35,7 @@ pub(super) fn namespaces(tools: &[Arc<McpTool>]) -> Vec<Arc<dyn Tool>> {
         let namespace = format!("mcp__{}", sanitised(&tool.server.name));
         // The flat name is unique, and so is what is left of it.
         let name = tool.name.strip_prefix(&format!("{namespace}__")).unwrap_or(&tool.name).to_owned();
-        let named =
-            InNamespace { namespace: namespace.clone(), name: name.clone(), tool: Arc::clone(tool) };
+        let named = InNamespace { namespace: namespace.clone(), name: name.clone(), tool: Arc::clone(tool) };
         callable.push(Arc::new(named));
         match groups.iter_mut().find(|group| group.name == namespace) {
             Some(group) => group.tools.push((name, Arc::clone(tool))),

@@ -7,9 +7,7 @@ use loomd_apps::{Connector, ToolNames};
 use loomd_config::Feature;
 use loomd_mcp::{CallError, CallResult, Progress, Tool as ServerTool, ToolCall};
 use loomd_model::ToolSpec;
-use loomd_protocol::{
-    InputModality, JsonObject, JsonValue, McpToolCallProgressNotification, ServerNotification,
-};
+use loomd_protocol::{InputModality, JsonObject, JsonValue, McpToolCallProgressNotification, ServerNotification};
 use serde_json::json;
 use tokio::sync::mpsc;
 
