@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::{RequestId, ServerNotification, encode_response};
+use crate::{RequestId, ServerNotification, ThreadItem, encode_response};
 
 /// A release of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +86,20 @@ impl Level {
 
     /// Whether connections of this level get a notification.
     pub fn has(self, notification: &ServerNotification) -> bool {
-        self >= notification.first_level()
+        let item = match notification {
+            ServerNotification::ItemStarted(started) => Some(&started.item),
+            ServerNotification::ItemCompleted(completed) => Some(&completed.item),
+            _ => None,
+        };
+        self >= notification.first_level() && item.is_none_or(|item| self.has_item(item))
+    }
+
+    /// Whether this level has items of this type.
+    pub fn has_item(self, item: &ThreadItem) -> bool {
+        match item {
+            ThreadItem::FunctionCallOutput { .. } | ThreadItem::SubAgentActivity { .. } => self >= Self::V0_166,
+            _ => true,
+        }
     }
 }
 
@@ -124,6 +137,39 @@ mod tests {
         assert_eq!(text(Level::V0_118), r#"{"method":"thread/closed","params":{"threadId":"t"}}"#);
         assert_eq!(text(Level::V0_166), r#"{"method":"thread/closed","params":{"threadId":"t"},"emittedAtMs":5}"#);
         assert_eq!(Level::encoding(), None);
+    }
+
+    #[test]
+    fn items_and_names_of_the_newer_release_are_not_sent_to_an_older_connection() {
+        let output = ThreadItem::FunctionCallOutput {
+            id: "o".into(),
+            name: "tool".into(),
+            namespace: None,
+            output: crate::FunctionCallOutputBody::Text("x".into()),
+        };
+        let plan = ThreadItem::Plan { id: "p".into(), text: "x".into() };
+        let started = ServerNotification::ItemStarted(crate::ItemStartedNotification {
+            item: output.clone(),
+            thread_id: "t".into(),
+            turn_id: "u".into(),
+            started_at_ms: 0,
+        });
+        assert_eq!(Level::ALL.map(|level| level.has(&started)), [false, true]);
+        let turn = crate::Turn { id: "u".into(), items: vec![output, plan], ..crate::Turn::default() };
+        let count =
+            |level: Level| level.encode(|| serde_json::to_value(&turn).unwrap()["items"].as_array().unwrap().len());
+        assert_eq!(Level::ALL.map(count), [1, 2]);
+        let shown = |level: Level| {
+            level.encode(|| {
+                serde_json::json!([
+                    crate::ApprovalsReviewer::GuardianSubagent,
+                    crate::AskForApproval::OnFailure,
+                    crate::NetworkUnixSocketPermission::None,
+                ])
+            })
+        };
+        assert_eq!(shown(Level::V0_118), serde_json::json!(["guardian_subagent", "on-failure", "none"]));
+        assert_eq!(shown(Level::V0_166), serde_json::json!(["auto_review", "on-request", "deny"]));
     }
 
     #[test]

@@ -245,6 +245,7 @@ pub enum NonSteerableTurnKind {
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
     pub id: String,
+    #[serde(serialize_with = "items_of_level")]
     pub items: Vec<ThreadItem>,
     pub status: TurnStatus,
     pub error: Option<TurnError>,
@@ -260,6 +261,14 @@ pub struct Turn {
     pub duration_ms: Option<i64>,
     #[serde(default)]
     pub root_turn_id: Option<String>,
+}
+
+/// Leaves out items that the release of the client lacks.
+fn items_of_level<S: Serializer>(items: &[ThreadItem], serializer: S) -> Result<S::Ok, S::Error> {
+    match Level::encoding() {
+        Some(level) => serializer.collect_seq(items.iter().filter(|item| level.has_item(item))),
+        None => items.serialize(serializer),
+    }
 }
 
 /// Why a turn failed, or an error within it.

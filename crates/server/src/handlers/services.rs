@@ -1,9 +1,9 @@
 //! Calls about services of the vendor and of model providers, which this server answers without them.
 
 use loomd_protocol::{
-    BedrockCheckGovCloudRequirementsResponse, GetAccountTokenUsageParams, IgnoredParams, ModelProviderCapabilitiesReadParams,
-    ModelProviderCapabilitiesReadResponse, RemoteControlConnectionStatus, RemoteControlStatusReadResponse, RpcError,
-    call,
+    BedrockCheckGovCloudRequirementsResponse, GetAccountTokenUsageParams, IgnoredParams,
+    ModelProviderCapabilitiesReadParams, ModelProviderCapabilitiesReadResponse, RemoteControlConnectionStatus,
+    RemoteControlStatusReadResponse, RpcError, call,
 };
 
 use crate::answer::{Handled, answer};
