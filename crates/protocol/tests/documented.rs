@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use loomd_protocol::{MethodInfo, Stability, client_requests, server_notifications, server_requests};
+use loomd_protocol::{MethodInfo, Stability, UNBUILT, client_requests, server_notifications, server_requests};
 use schemars::{Schema, SchemaGenerator};
 
 const START: &str = "<!-- methods: written by `cargo xtask docs` -->\n";
@@ -47,15 +47,26 @@ fn methods() -> String {
     section("Client requests", client_requests());
     section("Server requests", server_requests());
     section("Notifications of the server", server_notifications());
+    if !UNBUILT.is_empty() {
+        writeln!(text, "\n### Known and not built ({})\n", UNBUILT.len()).unwrap();
+        text += "These requests of newer releases are answered with the error `-32601`.\n\n| method | state |\n|---|---|\n";
+        for (method, stability) in UNBUILT {
+            writeln!(text, "| `{method}` | {} |", stability_name(*stability)).unwrap();
+        }
+    }
     text
 }
 
-fn state(method: &MethodInfo) -> String {
-    let state = match method.stability {
+fn stability_name(stability: Stability) -> &'static str {
+    match stability {
         Stability::Stable => "stable",
         Stability::Experimental => "experimental",
         Stability::Unlisted => "in no schema",
-    };
+    }
+}
+
+fn state(method: &MethodInfo) -> String {
+    let state = stability_name(method.stability);
     let fields: Vec<_> = method.hidden_fields.iter().map(|field| format!("`{field}`")).collect();
     if fields.is_empty() { state.into() } else { format!("{state}; experimental: {}", fields.join(", ")) }
 }

@@ -158,8 +158,7 @@ mod tests {
     #[test]
     fn an_empty_input_has_a_placeholder() {
         let text = Text::default();
-        let parts =
-            FrameParts { input: Some(&text), mark: ">", placeholder: "Ask, or /help", ..FrameParts::default() };
+        let parts = FrameParts { input: Some(&text), mark: ">", placeholder: "Ask, or /help", ..FrameParts::default() };
         assert_snapshot!(shown((30, 4), &parts), @r"
 
         > ▮Ask, or /help

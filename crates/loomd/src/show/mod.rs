@@ -17,3 +17,4 @@ pub use items::diff_text;
 pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};
+pub use wrap::wrap_lines;

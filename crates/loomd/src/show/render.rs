@@ -15,7 +15,7 @@ use super::items::{applied, checklist, more, outcome, title, whole_change};
 use super::markdown::Markdown;
 use super::question::QuestionView;
 use super::style::{Paint, Style};
-use super::wrap::Wrap;
+use super::wrap::{Wrap, wrap_lines};
 
 /// How a long input is folded.
 const INPUT_FOLD: Fold = Fold { first: 8, last: 2 };
@@ -107,7 +107,8 @@ impl Renderer {
 
     /// The user's input.
     pub fn input(&mut self, text: &str) -> String {
-        let lines = lines(text);
+        let room = self.style.width().map(|width| width.saturating_sub(2));
+        let lines: Vec<String> = lines(text).iter().flat_map(|line| wrap_lines(line, room)).collect();
         let mut shown = String::new();
         for (index, folded) in fold(&lines, INPUT_FOLD).enumerate() {
             let mark = if index == 0 { self.style.paint(Paint::Cyan, ">") } else { " ".to_owned() };

@@ -8,6 +8,7 @@ use crate::chat::commands::{Command, help};
 use crate::chat::picker::Picker;
 use crate::chat::requests::{self, Outcome};
 use crate::chat::settings::{mode_items, permission_items};
+use crate::show::wrap_lines;
 
 impl Session {
     pub(super) fn execute(&mut self, command: Command) -> Result<()> {
@@ -106,13 +107,22 @@ impl Session {
     fn show_help(&mut self) -> Result<()> {
         let pairs = help();
         let widest = pairs.iter().map(|(name, _)| name.len()).filter(|length| *length <= 18).max().unwrap_or(0);
-        let style = self.surface.style();
-        let line = |(name, about): &(String, String)| match name.len() > widest {
-            // A long one has a line of its own.
-            true => format!("{}\n{}\n", style.cut(name, 0), style.cut(&format!("{:widest$}  {about}", ""), 0)),
-            false => format!("{}\n", style.cut(format!("{name:widest$}  {about}").trim_end(), 0)),
-        };
-        let text = self.renderer.block(&pairs.iter().map(line).collect::<String>());
+        let room = self.surface.style().width().map(|width| width.saturating_sub(widest + 2));
+        let mut text = String::new();
+        for (name, about) in &pairs {
+            let mut name = name.as_str();
+            if name.len() > widest {
+                // A long one has a line of its own.
+                text += &format!("{name}\n");
+                name = "";
+            }
+            for line in wrap_lines(about, room) {
+                text += format!("{name:widest$}  {line}").trim_end();
+                text.push('\n');
+                name = "";
+            }
+        }
+        let text = self.renderer.block(&text);
         self.print(&text)
     }
 

@@ -4,6 +4,7 @@ mod how_to;
 mod links;
 mod npm;
 mod programs;
+mod readme;
 mod shell;
 mod tutorial;
 mod written;

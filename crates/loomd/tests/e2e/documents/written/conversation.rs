@@ -123,7 +123,10 @@ impl Conversation {
 
     fn settled(&mut self, key: &str, text: &str) -> String {
         match key {
-            "userAgent" => return "my_client/0.118.0 (Linux 6.8; x86_64) unknown (my_client; 1.0)".into(),
+            "userAgent" => {
+                let product = text.split(' ').next().unwrap_or_default();
+                return format!("{product} (Linux 6.8; x86_64) unknown (my_client; 1.0)");
+            }
             "processId" => return "4711".into(),
             _ => {}
         }
