@@ -44,7 +44,7 @@ impl Layer {
     pub fn file(&self) -> Option<std::path::PathBuf> {
         match &self.source {
             ConfigLayerSource::Project { dot_codex_folder } => Some(dot_codex_folder.join("config.toml")),
-            ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => Some(file.to_path_buf()),
+            ConfigLayerSource::System { file } | ConfigLayerSource::User { file, .. } => Some(file.to_path_buf()),
             _ => None,
         }
     }
