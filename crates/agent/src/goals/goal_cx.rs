@@ -104,7 +104,8 @@ impl GoalCx {
         change: impl FnOnce(&mut Option<Goal>) -> Result<Goal, String> + Send + 'static,
     ) -> Result<Goal, String> {
         let _order = self.order.lock().await;
-        let (charged, (tokens, ms)) = (self.meter.lock().charged, self.take_counts());
+        let charged = self.meter.lock().charged;
+        let (tokens, ms) = self.take_counts();
         let changed = self
             .work()
             .change_goal(self.id, move |goal| {

@@ -55,7 +55,7 @@ pub(crate) async fn spawn(cx: &Context, params: ProcessSpawnParams) -> Handled<c
     let command = Command::new(command, cwd.into_path_buf(), environment);
     let mut started = Process::start(&command, request.stdio)
         .await
-        .map_err(|error| RpcError::internal(format!("failed to spawn process: {error}")))?;
+        .map_err(not_spawned)?;
     registered.started(&mut started);
     info!(target: "audit", client = cx.client.identity.name, handle, program, arguments, "process/spawn");
     let running =
@@ -145,6 +145,14 @@ fn size(size: &ProcessTerminalSize) -> Result<Size, RpcError> {
         }
         ProcessTerminalSize { rows, cols } => Ok(Size { rows: *rows, cols: *cols }),
     }
+}
+
+fn not_spawned(error: loomd_exec::Error) -> RpcError {
+    let reason = match error {
+        loomd_exec::Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    };
+    RpcError::internal(format!("failed to spawn process: {reason}"))
 }
 
 /// The errors of these methods name handles, not process ids.
