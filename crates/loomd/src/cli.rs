@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::{doctor, exec, mcp, replay, run, skills, threads};
+use crate::{demo, doctor, exec, fork, mcp, replay, review, run, skills, threads};
 
 #[derive(Parser)]
 #[command(name = "loomd", version)]
@@ -26,6 +26,12 @@ pub enum Command {
     Models,
     /// Run one turn from the terminal
     Run(Box<run::Run>),
+    /// Review uncommitted changes, a branch or a commit
+    Review(Box<review::Review>),
+    /// Start a thread with the history of another
+    Fork(Box<fork::Fork>),
+    /// See a whole turn without a model: the built-in rehearsal runs it in a new folder
+    Demo(demo::Demo),
     /// Run one turn for a program, such as the TypeScript SDK
     Exec(Box<exec::Exec>),
     /// List, show, name, archive, delete and export threads

@@ -4,6 +4,8 @@ use anyhow::{Result, bail};
 use loomd_client::Client;
 use loomd_client::protocol::{CwdFilter, Thread, ThreadListParams, ThreadSortKey, ThreadSourceKind};
 
+use crate::show::lines;
+
 /// The last used thread in the current folder.
 pub const LAST: &str = "last";
 
@@ -35,7 +37,7 @@ pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<Stri
         let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
         return match client.list_threads(query).await?.data.pop() {
             Some(thread) => Ok(thread.id),
-            None => bail!("no threads in this folder; `loomd threads list --all` shows those of all folders"),
+            None => bail!("no threads in this folder; `loomd threads list --all` lists those of all folders"),
         };
     }
     if is_id(name) {
@@ -44,13 +46,33 @@ pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<Stri
     let mut found = Vec::new();
     for archived in [false, true] {
         let all = list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?;
-        found.extend(all.into_iter().filter(|thread| is_called(thread, name)).map(|thread| thread.id));
+        found.extend(all.into_iter().filter(|thread| is_called(thread, name)));
     }
     match found.as_slice() {
-        [id] => Ok(id.clone()),
-        [] => bail!("unknown thread: no id starts with `{name}`, and no thread has that name"),
-        several => bail!("ambiguous thread `{name}`: {}", several.join(", ")),
+        [thread] => Ok(thread.id.clone()),
+        [] => bail!(
+            "unknown thread `{name}`: no id starts with it, and no thread has that name; `loomd threads list --all` \
+             lists all threads"
+        ),
+        several => bail!("{}", ambiguous(name, several)),
     }
+}
+
+/// How many of the threads that a name may mean are listed.
+const LISTED: usize = 5;
+
+/// Lists the first threads that a name may mean, with their names or first prompts.
+fn ambiguous(name: &str, threads: &[Thread]) -> String {
+    let mut text = format!("`{name}` may mean {} threads; give a longer id:", threads.len());
+    for thread in threads.iter().take(LISTED) {
+        let about = thread.name.as_deref().unwrap_or(&thread.preview);
+        let about: String = lines(about).join(" ").chars().take(60).collect();
+        text += &format!("\n  {}  {}", thread.id, about.trim());
+    }
+    if threads.len() > LISTED {
+        text += &format!("\n  and {} more", threads.len() - LISTED);
+    }
+    text
 }
 
 /// Params that list threads of every provider, the last used first.

@@ -2,9 +2,11 @@
 
 mod app_server;
 mod cli;
+mod demo;
 mod doctor;
 mod exec;
 mod find;
+mod fork;
 mod generate;
 mod logging;
 mod mcp;
@@ -12,10 +14,12 @@ mod memory;
 mod models;
 mod recorded;
 mod replay;
+mod review;
 mod run;
 mod setup;
 mod show;
 mod skills;
+mod suggest;
 mod threads;
 
 use std::io::{self, Write};
@@ -40,6 +44,9 @@ fn main() -> ExitCode {
         Command::Mcp(arguments) => mcp::run(overrides, arguments),
         Command::Doctor(arguments) => doctor::run(overrides, arguments),
         Command::Run(arguments) => run::run(overrides, *arguments),
+        Command::Review(arguments) => review::run(overrides, *arguments),
+        Command::Fork(arguments) => fork::run(overrides, *arguments),
+        Command::Demo(arguments) => demo::run(overrides, arguments),
         Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
         Command::Skills(arguments) => skills::run(overrides, arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
@@ -61,8 +68,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
     }
     match error.downcast_ref::<loomd_client::Error>().and_then(loomd_client::Error::rpc) {
         // Only the message: method and error code do not help at a command line.
-        Some(refused) => _ = writeln!(io::stderr(), "Error: {}", refused.message),
-        None => _ = writeln!(io::stderr(), "Error: {error:#}"),
+        Some(refused) => _ = writeln!(io::stderr(), "error: {}", refused.message),
+        None => _ = writeln!(io::stderr(), "error: {error:#}"),
     }
     ExitCode::FAILURE
 }

@@ -38,9 +38,11 @@ pub fn findings(setup: &Setup, cwd: &str) -> Vec<Finding> {
                 (None, ModelAccess::Key { variable, base_url }) => {
                     Pass(format!("{base_url}, with the key in {variable}"))
                 }
-                (None, ModelAccess::Rehearsal) => {
-                    Warn("no provider and no key: the built-in rehearsal model answers".to_owned())
-                }
+                (None, ModelAccess::Missing) => Fail(
+                    "no model: config.toml names no provider, OPENAI_API_KEY is not set, and you are not signed in; \
+                     run `loomd login`, or see `loomd models`"
+                        .to_owned(),
+                ),
             });
         }
     }

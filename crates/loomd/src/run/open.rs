@@ -1,66 +1,118 @@
 //! Opens the thread of a turn, and starts the turn or the review.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use loomd_client::protocol::{
-    AskForApproval, JsonValue, ReviewStartParams, ReviewTarget, SandboxMode, ThreadResumeParams, ThreadStartParams,
-    TurnStartParams,
+    AskForApproval, JsonObject, JsonValue, ReviewStartParams, ReviewTarget, SandboxMode, ThreadForkParams,
+    ThreadResumeParams, ThreadStartParams, TurnStartParams,
 };
-use loomd_client::{Client, Input, Thread, Turn, resume};
+use loomd_client::{Client, Input, Thread, Turn, fork, resume};
 
+use super::providers::Providers;
 use crate::find::find;
 
-/// A turn as requested on the command line. `None` is the configuration's or the thread's value.
-pub struct TurnRequest {
-    pub task: Task,
-    /// The thread to resume, as [`find`] takes it; `None` starts one.
-    pub resume: Option<String>,
-    pub ephemeral: bool,
+/// The thread of a turn, as requested on the command line. `None` is the configuration's or the thread's value.
+pub struct ThreadRequest {
+    pub choice: ThreadChoice,
     pub model: Option<String>,
     pub provider: Option<String>,
     pub cwd: String,
     pub sandbox: Option<SandboxMode>,
     pub ask: Option<AskForApproval>,
+    /// The configuration overrides, for a server in another process.
+    pub config: Option<JsonObject>,
 }
 
-pub enum Task {
+/// Which thread. Names are as [`find`] takes them.
+pub enum ThreadChoice {
+    New { ephemeral: bool },
+    Resume(String),
+    Fork(String),
+}
+
+/// What a turn does.
+pub enum TurnTask {
     Answer { input: Input, output_schema: Option<JsonValue> },
     Review(ReviewTarget),
 }
 
-impl TurnRequest {
-    pub async fn open(&self, client: &Client) -> Result<Thread> {
-        let Some(name) = &self.resume else {
-            let params = ThreadStartParams {
-                model: self.model.clone(),
-                model_provider: self.provider.clone(),
-                cwd: Some(self.cwd.clone()),
-                approval_policy: self.ask.clone(),
-                sandbox: self.sandbox.map(Into::into),
-                ephemeral: self.ephemeral.then_some(true),
-                ..ThreadStartParams::default()
-            };
-            return Ok(client.start_thread(params).await?);
-        };
+impl ThreadRequest {
+    /// Opens the thread. A stored one keeps its provider and its model unless others are named; `providers` are those
+    /// of a server in this process, and one that cannot be used is an error.
+    pub async fn open(&self, client: &Client, providers: Option<&Providers>) -> Result<Thread> {
+        match &self.choice {
+            ThreadChoice::New { ephemeral } => Ok(client
+                .start_thread(ThreadStartParams {
+                    model: self.model.clone(),
+                    model_provider: self.provider.clone(),
+                    cwd: Some(self.cwd.clone()),
+                    approval_policy: self.ask.clone(),
+                    sandbox: self.sandbox.map(Into::into),
+                    ephemeral: ephemeral.then_some(true),
+                    config: self.config.clone(),
+                    ..ThreadStartParams::default()
+                })
+                .await?),
+            ThreadChoice::Resume(name) => self.resume(client, name, providers).await,
+            ThreadChoice::Fork(name) => {
+                let parent = self.resume(client, name, providers).await?;
+                let settings = parent.settings();
+                let params = ThreadForkParams {
+                    model: Some(settings.model.clone()),
+                    model_provider: Some(settings.model_provider.clone()),
+                    cwd: Some(self.cwd.clone()),
+                    approval_policy: self.ask.clone(),
+                    sandbox: self.sandbox.map(Into::into),
+                    config: self.config.clone(),
+                    exclude_turns: true,
+                    ..fork(parent.id())
+                };
+                Ok(client.fork_thread(params).await?)
+            }
+        }
+    }
+
+    async fn resume(&self, client: &Client, name: &str, providers: Option<&Providers>) -> Result<Thread> {
+        let id = find(client, name, Some(&self.cwd)).await?;
+        let stored = client.read_thread(&id, false).await?.model_provider;
+        let provider = self.provider.as_ref().unwrap_or(&stored);
+        if let Some(Err(problem)) = providers.map(|providers| providers.check(provider)) {
+            match self.provider {
+                Some(_) => bail!("{problem}"),
+                None => bail!(
+                    "thread {id} cannot be resumed with its provider `{stored}`: {problem}. To use another one, name \
+                     it with --provider, and its model with --model"
+                ),
+            }
+        }
+        let (model_provider, mut config) = (self.provider.clone(), self.config.clone().unwrap_or_default());
+        // As configuration, so that the thread keeps its model; the parameter would replace both.
+        let kept = *provider == stored;
+        if kept {
+            config.insert("model_provider".to_owned(), stored.into());
+        }
         let params = ThreadResumeParams {
             model: self.model.clone(),
-            model_provider: self.provider.clone(),
+            model_provider: model_provider.filter(|_| !kept),
             cwd: Some(self.cwd.clone()),
             approval_policy: self.ask.clone(),
             sandbox: self.sandbox.map(Into::into),
+            config: Some(config),
             // The turns are not shown.
             exclude_turns: true,
-            ..resume(find(client, name, Some(&self.cwd)).await?)
+            ..resume(id)
         };
         Ok(client.resume_thread(params).await?)
     }
+}
 
+impl TurnTask {
     pub async fn start(self, thread: &Thread) -> Result<Turn> {
         let client = thread.client();
-        match self.task {
-            Task::Answer { input, output_schema } => {
+        match self {
+            Self::Answer { input, output_schema } => {
                 Ok(client.start_turn(TurnStartParams { output_schema, ..thread.turn_params(input) }).await?)
             }
-            Task::Review(target) => {
+            Self::Review(target) => {
                 let thread_id = thread.id().to_owned();
                 Ok(client.start_review(ReviewStartParams { thread_id, target, delivery: None }).await?.turn)
             }

@@ -4,6 +4,8 @@
 mod clean;
 mod fold;
 mod items;
+mod live;
+mod problem;
 mod question;
 mod render;
 mod style;
@@ -12,6 +14,7 @@ mod tests;
 mod wrap;
 
 pub use clean::lines;
+pub use problem::problem;
 pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};

@@ -10,7 +10,9 @@ use loomd_protocol::{
 };
 
 use super::clean::Cleaner;
-use super::items::{applied, checklist, outcome, title, whole_change};
+use super::items::{applied, checklist, outcome, output_lines, title, unfinished, whole_change};
+use super::live::LiveOutput;
+use super::problem::{plain, problem, retry};
 use super::question::QuestionView;
 use super::style::{Paint, Style};
 use super::wrap::Wrap;
@@ -26,6 +28,10 @@ pub struct Renderer {
     streamed: BTreeSet<String>,
     /// File changes in progress, by id.
     changes: BTreeMap<String, ThreadItem>,
+    /// Running commands, by id.
+    commands: BTreeMap<String, LiveOutput>,
+    /// The commands that ran at the end of a turn, by id, with the number of lines that were printed or left out.
+    left_running: BTreeMap<String, usize>,
     /// Ids of file changes that were printed with an approval question.
     shown: BTreeSet<String>,
     plan: Vec<TurnPlanStep>,
@@ -62,6 +68,8 @@ impl Renderer {
             cleaner: Cleaner::default(),
             streamed: BTreeSet::new(),
             changes: BTreeMap::new(),
+            commands: BTreeMap::new(),
+            left_running: BTreeMap::new(),
             shown: BTreeSet::new(),
             plan: Vec::new(),
             usage: None,
@@ -92,10 +100,16 @@ impl Renderer {
 
     /// Returns the text to print, often empty.
     pub fn show(&mut self, notification: &ServerNotification) -> String {
+        let text = self.render(notification);
+        text + &self.waiting_output()
+    }
+
+    fn render(&mut self, notification: &ServerNotification) -> String {
         use ServerNotification as N;
         match notification {
             N::AgentMessageDelta(delta) => self.append_message(&delta.item_id, &delta.delta),
             N::PlanDelta(delta) => self.append_message(&delta.item_id, &delta.delta),
+            N::CommandExecutionOutputDelta(delta) => self.append_output(&delta.item_id, &delta.delta),
             N::ReasoningSummaryTextDelta(delta) => self.append_reasoning(delta),
             N::ItemStarted(started) => self.start(&started.item),
             N::ItemCompleted(completed) => self.complete(&completed.item),
@@ -108,12 +122,10 @@ impl Renderer {
                 self.usage = Some(updated.token_usage.clone());
                 String::new()
             }
+            N::Error(error) if error.will_retry => self.retry(&error.error),
             N::Error(error) => {
-                self.error = (!error.will_retry).then(|| error.error.message.clone());
-                let (word, paint) =
-                    if error.will_retry { ("trying again", Paint::Yellow) } else { ("error", Paint::Red) };
-                let text = self.with_cause(&error.error);
-                self.notice(word, paint, &text)
+                self.error = Some(error.error.message.clone());
+                self.notice("error", Paint::Red, &problem(&error.error))
             }
             N::ConfigWarning(warning) => self.notice("warning", Paint::Yellow, &warning.summary),
             N::DeprecationNotice(notice) => self.notice("deprecated", Paint::Yellow, &notice.summary),
@@ -126,15 +138,15 @@ impl Renderer {
                 String::new()
             }
             N::TurnCompleted(completed) => {
+                let running = self.unfinished_commands();
                 let end = match (&completed.turn.status, &completed.turn.error) {
                     (TurnStatus::Interrupted, _) => self.notice("interrupted", Paint::Yellow, ""),
                     (TurnStatus::Failed, Some(error)) if self.error.as_ref() != Some(&error.message) => {
-                        let text = self.with_cause(error);
-                        self.notice("error", Paint::Red, &text)
+                        self.notice("error", Paint::Red, &problem(error))
                     }
                     _ => self.close(),
                 };
-                end + &self.tokens()
+                running + &end + &self.tokens()
             }
             _ => String::new(),
         }
@@ -197,7 +209,59 @@ impl Renderer {
             ThreadItem::WebSearch { .. } => "searching".to_owned(),
             _ => "using a tool".to_owned(),
         };
+        if let ThreadItem::CommandExecution { id, .. } = item {
+            self.commands.insert(id.clone(), LiveOutput::new(item.clone()));
+        }
         self.gap(OpenBlock::Item(id(item).to_owned())) + &title
+    }
+
+    /// Output of a command, as it comes. It waits while other text or another command's output is open.
+    fn append_output(&mut self, item_id: &str, delta: &str) -> String {
+        let Some(live) = self.commands.get_mut(item_id) else { return String::new() };
+        live.push(delta);
+        self.status = match live.latest() {
+            Some(line) => format!("running a command: {}", line.trim()),
+            None => "running a command".to_owned(),
+        };
+        if self.open == OpenBlock::Item(item_id.to_owned()) {
+            return output_lines(self.style, &live.take_ready());
+        }
+        String::new()
+    }
+
+    /// Output that came while something else was open, below the repeated title of its command.
+    fn waiting_output(&mut self) -> String {
+        let mut text = String::new();
+        while matches!(self.open, OpenBlock::Nothing | OpenBlock::Closed)
+            && let Some(id) = self.commands.iter().find(|(_, live)| live.has_ready()).map(|(id, _)| id.clone())
+        {
+            let Some((title, ready)) = self.commands.get_mut(&id).map(|live| (title(self.style, &live.item), live.take_ready()))
+            else {
+                break;
+            };
+            text += &self.gap(OpenBlock::Item(id));
+            text += &title.unwrap_or_default();
+            text += &output_lines(self.style, &ready);
+        }
+        text
+    }
+
+    /// The commands that run at the end of a turn, with the last of their output.
+    fn unfinished_commands(&mut self) -> String {
+        let mut text = String::new();
+        for (id, live) in std::mem::take(&mut self.commands) {
+            let title = title(self.style, &live.item).unwrap_or_default();
+            self.left_running.insert(id.clone(), live.total());
+            if self.open == OpenBlock::Item(id) {
+                self.open = OpenBlock::Closed;
+            } else {
+                text += &self.gap(OpenBlock::Closed);
+                text += &title;
+            }
+            let (ready, hidden, tail) = live.rest();
+            text += &unfinished(self.style, &ready, hidden, &tail);
+        }
+        text
     }
 
     fn complete(&mut self, item: &ThreadItem) -> String {
@@ -223,7 +287,7 @@ impl Renderer {
                 gap + &if shown {
                     applied(self.style, *status)
                 } else {
-                    outcome(self.style, &self.with_relative_paths(item))
+                    outcome(self.style, &self.with_relative_paths(item), 0)
                 }
             }
             _ => {
@@ -233,7 +297,9 @@ impl Renderer {
                 // Other text was printed since the title, so the title is repeated.
                 let head = if open { String::new() } else { self.gap(OpenBlock::Closed) + &title };
                 self.open = OpenBlock::Closed;
-                head + &outcome(self.style, item)
+                let printed = self.commands.remove(id(item)).map(|live| live.printed());
+                let printed = printed.or_else(|| self.left_running.remove(id(item))).unwrap_or_default();
+                head + &outcome(self.style, item, printed)
             }
         }
     }
@@ -252,15 +318,17 @@ impl Renderer {
         gap + &self.wrapped(&line).replacen(word, &self.style.paint(paint, word), 1)
     }
 
-    /// The message of an error with its cause, unless the cause was printed just before.
-    fn with_cause(&mut self, error: &TurnError) -> String {
-        let before = std::mem::replace(&mut self.cause, error.additional_details.clone());
-        match &self.cause {
-            Some(cause) if before.as_ref() != Some(cause) && !error.message.contains(cause.as_str()) => {
-                format!("{} ({cause})", error.message)
-            }
-            _ => error.message.clone(),
-        }
+    /// A failed attempt: which one of how many, and its cause unless that was printed just before.
+    fn retry(&mut self, error: &TurnError) -> String {
+        self.error = None;
+        let word = match retry(&error.message) {
+            Some((number, all)) => format!("trying again ({number} of {all})"),
+            None => "trying again".to_owned(),
+        };
+        let cause = error.additional_details.as_ref().unwrap_or(&error.message).clone();
+        let text = if self.cause.as_ref() == Some(&cause) { String::new() } else { plain(&cause) };
+        self.cause = Some(cause);
+        self.notice(&word, Paint::Yellow, &text)
     }
 
     /// A change with relative paths.

@@ -3,6 +3,9 @@
 mod doctor;
 mod exec;
 mod mcp;
+mod model_choice;
+mod prompts;
+mod pty;
 mod run;
 mod sdk;
 mod sdk_python;
