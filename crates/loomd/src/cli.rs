@@ -7,8 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::{demo, doctor, exec, fork, mcp, replay, review, run, skills, threads};
+use crate::{
+    account, config, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust,
+};
 
+/// An agent server for clients of the app-server protocol, and its commands for the terminal
 #[derive(Parser)]
 #[command(name = "loomd", version)]
 pub struct Cli {
@@ -44,17 +47,21 @@ pub enum Command {
     Mcp(mcp::Mcp),
     /// Check the configuration, the sandbox, the MCP servers and whether the model answers
     Doctor(doctor::Doctor),
-    /// Configuration tools
-    Config {
-        #[command(subcommand)]
-        tool: ConfigTool,
-    },
-}
-
-#[derive(Subcommand)]
-pub enum ConfigTool {
-    /// Print the JSON Schema of config.toml
-    Schema,
+    /// Sign in to OpenAI
+    Login(account::Login),
+    /// Sign out, and delete the stored credentials
+    Logout(account::Logout),
+    /// Print which account is signed in
+    Whoami(account::Whoami),
+    /// Print, change and check config.toml
+    Config(config::Config),
+    /// Trust a project, so that its configuration applies and commands may write to it
+    Trust(trust::Trust),
+    /// Print a completion script for a shell
+    Completions(generated_docs::Completions),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(generated_docs::Man),
 }
 
 /// An invalid combination of arguments that clap does not check; exits with status 2.

@@ -1,13 +1,16 @@
 //! loomd: an agent server for the app-server protocol.
 
+mod account;
 mod app_server;
 mod cli;
+mod config;
 mod demo;
 mod doctor;
 mod exec;
 mod find;
 mod fork;
 mod generate;
+mod generated_docs;
 mod logging;
 mod mcp;
 mod memory;
@@ -21,13 +24,14 @@ mod show;
 mod skills;
 mod suggest;
 mod threads;
+mod trust;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use cli::{Cli, Command, ConfigTool, UsageError};
+use cli::{Cli, Command, UsageError};
 
 #[global_allocator]
 static ALLOCATOR: memory::Allocator = memory::Allocator;
@@ -47,7 +51,13 @@ fn main() -> ExitCode {
         Command::Review(arguments) => review::run(overrides, *arguments),
         Command::Fork(arguments) => fork::run(overrides, *arguments),
         Command::Demo(arguments) => demo::run(overrides, arguments),
-        Command::Config { tool: ConfigTool::Schema } => generate::config_schema().map(|()| ExitCode::SUCCESS),
+        Command::Config(arguments) => config::run(overrides, arguments),
+        Command::Login(arguments) => account::login(overrides, arguments),
+        Command::Logout(arguments) => account::logout(overrides, arguments),
+        Command::Whoami(arguments) => account::whoami(overrides, arguments),
+        Command::Trust(arguments) => trust::run(overrides, arguments),
+        Command::Completions(arguments) => generated_docs::completions(&arguments),
+        Command::Man(arguments) => generated_docs::man(&arguments),
         Command::Skills(arguments) => skills::run(overrides, arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };

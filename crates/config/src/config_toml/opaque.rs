@@ -30,7 +30,7 @@ macro_rules! opaque_tables {
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 let properties: JsonObject = [$($key),*].iter().map(|key| ((*key).to_owned(), json!({}))).collect();
-                json_schema!({ "type": "object", "properties": properties })
+                json_schema!({ "type": "object", "properties": properties, "additionalProperties": true })
             }
         }
     )*};

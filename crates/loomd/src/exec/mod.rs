@@ -55,7 +55,7 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
     };
     let cwd = run::folder(arguments.cd.as_deref())?;
     let mut request =
-        ThreadRequest { choice, cwd, model: common.model, provider: None, sandbox, ask, config: None };
+        ThreadRequest { choice, cwd, model: common.model, provider: None, sandbox, ask, config: None, raw_events: false };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
     let connection = Connection::own(overrides, &mut request)?;
     let (json, last_message) = (common.json, common.output_last_message);

@@ -10,6 +10,7 @@ use super::model_access::{setup_for_thread, setup_with_model};
 use super::open::{ThreadChoice, ThreadRequest};
 use super::providers::{Named, Providers};
 use crate::cli::{Overrides, UsageError};
+use crate::config;
 use crate::setup::{Setup, home};
 
 pub enum Connection {
@@ -31,6 +32,7 @@ impl Connection {
                 setup_for_thread(overrides, &request.cwd)?
             }
         };
+        config::print_warnings(&setup.start.loaded);
         let providers = Providers::new(&setup, &request.cwd);
         Ok(Self::Own(Box::new(setup), providers))
     }

@@ -24,6 +24,7 @@ pub use connection::Connection;
 pub use drive::{TurnContext, drive, stop_commands};
 pub use handler::prompt_handler;
 pub use input::{Prompt, folder, images, input, output_schema, prompt, text};
+pub use keyboard::Keyboard;
 pub use model_access::{ModelAccess, setup_with_model};
 pub use open::{ThreadChoice, ThreadRequest, TurnTask};
 pub use screen::{Color, Screen};

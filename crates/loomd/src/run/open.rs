@@ -20,6 +20,8 @@ pub struct ThreadRequest {
     pub ask: Option<AskForApproval>,
     /// The configuration overrides, for a server in another process.
     pub config: Option<JsonObject>,
+    /// Whether tool calls without an item are to be shown, too.
+    pub raw_events: bool,
 }
 
 /// Which thread. Names are as [`find`] takes them.
@@ -35,7 +37,19 @@ pub enum TurnTask {
     Review(ReviewTarget),
 }
 
+/// The key of a thread's `config` that requests raw events, in loomd only.
+const RAW_EVENTS: &str = "loomd.raw_events";
+
 impl ThreadRequest {
+    /// The overrides of the thread.
+    fn config(&self) -> JsonObject {
+        let mut config = self.config.clone().unwrap_or_default();
+        if self.raw_events {
+            config.insert(RAW_EVENTS.to_owned(), true.into());
+        }
+        config
+    }
+
     /// Opens the thread. A stored one keeps its provider and its model unless others are named; `providers` are those
     /// of a server in this process, and one that cannot be used is an error.
     pub async fn open(&self, client: &Client, providers: Option<&Providers>) -> Result<Thread> {
@@ -48,7 +62,7 @@ impl ThreadRequest {
                     approval_policy: self.ask.clone(),
                     sandbox: self.sandbox.map(Into::into),
                     ephemeral: ephemeral.then_some(true),
-                    config: self.config.clone(),
+                    config: Some(self.config()),
                     ..ThreadStartParams::default()
                 })
                 .await?),
@@ -62,7 +76,7 @@ impl ThreadRequest {
                     cwd: Some(self.cwd.clone()),
                     approval_policy: self.ask.clone(),
                     sandbox: self.sandbox.map(Into::into),
-                    config: self.config.clone(),
+                    config: Some(self.config()),
                     exclude_turns: true,
                     ..fork(parent.id())
                 };
@@ -84,7 +98,7 @@ impl ThreadRequest {
                 ),
             }
         }
-        let (model_provider, mut config) = (self.provider.clone(), self.config.clone().unwrap_or_default());
+        let (model_provider, mut config) = (self.provider.clone(), self.config());
         // As configuration, so that the thread keeps its model; the parameter would replace both.
         let kept = *provider == stored;
         if kept {

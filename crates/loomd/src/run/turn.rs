@@ -51,6 +51,7 @@ pub fn prepare(
         sandbox: arguments.sandbox.map(Into::into),
         ask: arguments.ask.map(Into::into),
         config: None,
+        raw_events: !arguments.json,
     };
     let overrides = top.with(arguments.overrides);
     let connection = match &arguments.attach {

@@ -115,6 +115,12 @@ pub fn unfinished(style: Style, ready: &[String], hidden: usize, tail: &[String]
     output_lines(style, ready) + &left_out + &output_lines(style, tail) + &state
 }
 
+/// A tool call that was refused before it began, and why.
+pub fn refused(style: Style, tool: &str, reason: &str) -> String {
+    let title = format!("{} {}\n", style.paint(Paint::Cyan, "⚙"), style.paint(Paint::Bold, &one_line(tool)));
+    title + &block(style, &lines(reason), Block::Output) + &bad_or_good(style, false, "refused")
+}
+
 /// The whole diff of a file change.
 pub fn whole_change(style: Style, item: &ThreadItem) -> String {
     match item {

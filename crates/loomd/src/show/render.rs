@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use loomd_protocol::{
-    ReasoningSummaryTextDeltaNotification, ServerNotification, ThreadItem, ThreadTokenUsage, TurnError, TurnPlanStep,
+    FunctionCallOutputBody, PatchApplyStatus, ReasoningSummaryTextDeltaNotification, ResponseItem, ServerNotification, ThreadItem, ThreadTokenUsage, TurnError, TurnPlanStep,
     TurnStatus,
 };
 
-use super::clean::Cleaner;
-use super::items::{applied, checklist, outcome, output_lines, title, unfinished, whole_change};
+use super::clean::{Cleaner, lines};
+use super::items::{applied, checklist, outcome, output_lines, refused, title, unfinished, whole_change};
 use super::live::LiveOutput;
 use super::problem::{plain, problem, retry};
 use super::question::QuestionView;
@@ -28,12 +28,18 @@ pub struct Renderer {
     streamed: BTreeSet<String>,
     /// File changes in progress, by id.
     changes: BTreeMap<String, ThreadItem>,
+    /// The names of tool calls without an item so far, by id.
+    calls: BTreeMap<String, String>,
+    /// What was printed about file changes, by id.
+    change_output: BTreeMap<String, String>,
     /// Running commands, by id.
     commands: BTreeMap<String, LiveOutput>,
     /// The commands that ran at the end of a turn, by id, with the number of lines that were printed or left out.
     left_running: BTreeMap<String, usize>,
     /// Ids of file changes that were printed with an approval question.
     shown: BTreeSet<String>,
+    /// The ids of items that have started.
+    seen: BTreeSet<String>,
     plan: Vec<TurnPlanStep>,
     usage: Option<ThreadTokenUsage>,
     /// The text of a review, which some servers repeat as a message.
@@ -46,6 +52,9 @@ pub struct Renderer {
     folder: Option<PathBuf>,
     status: String,
 }
+
+/// Tools whose calls have an item, unless they are refused before they begin.
+const SHOWN_TOOLS: [&str; 5] = ["apply_patch", "view_image", "exec_command", "shell", "shell_command"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum OpenBlock {
@@ -68,9 +77,12 @@ impl Renderer {
             cleaner: Cleaner::default(),
             streamed: BTreeSet::new(),
             changes: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            change_output: BTreeMap::new(),
             commands: BTreeMap::new(),
             left_running: BTreeMap::new(),
             shown: BTreeSet::new(),
+            seen: BTreeSet::new(),
             plan: Vec::new(),
             usage: None,
             review: None,
@@ -110,6 +122,11 @@ impl Renderer {
             N::AgentMessageDelta(delta) => self.append_message(&delta.item_id, &delta.delta),
             N::PlanDelta(delta) => self.append_message(&delta.item_id, &delta.delta),
             N::CommandExecutionOutputDelta(delta) => self.append_output(&delta.item_id, &delta.delta),
+            N::FileChangeOutputDelta(delta) => {
+                self.change_output.entry(delta.item_id.clone()).or_default().push_str(&delta.delta);
+                String::new()
+            }
+            N::RawResponseItemCompleted(raw) => self.raw_item(&raw.item),
             N::ReasoningSummaryTextDelta(delta) => self.append_reasoning(delta),
             N::ItemStarted(started) => self.start(&started.item),
             N::ItemCompleted(completed) => self.complete(&completed.item),
@@ -195,7 +212,32 @@ impl Renderer {
         out
     }
 
+    /// Shows why a call of a tool has no item: it was refused before it began.
+    fn raw_item(&mut self, item: &ResponseItem) -> String {
+        match item {
+            ResponseItem::FunctionCall { name, call_id, .. } | ResponseItem::CustomToolCall { name, call_id, .. }
+                if SHOWN_TOOLS.contains(&name.as_str()) && !self.seen.contains(call_id) =>
+            {
+                self.calls.insert(call_id.clone(), name.clone());
+                String::new()
+            }
+            ResponseItem::FunctionCallOutput { call_id, output } => self.refusal(call_id, output),
+            ResponseItem::CustomToolCallOutput { call_id, output, .. } => self.refusal(call_id, output),
+            _ => String::new(),
+        }
+    }
+
+    fn refusal(&mut self, call_id: &str, output: &FunctionCallOutputBody) -> String {
+        let (Some(name), FunctionCallOutputBody::Text(reason)) = (self.calls.remove(call_id), output) else {
+            return String::new();
+        };
+        let gap = self.gap(OpenBlock::Closed);
+        gap + &refused(self.style, &name, reason)
+    }
+
     fn start(&mut self, item: &ThreadItem) -> String {
+        self.calls.remove(id(item));
+        self.seen.insert(id(item).to_owned());
         let Some(title) = title(self.style, item) else {
             self.status = "thinking".to_owned();
             if let ThreadItem::FileChange { id, .. } = item {
@@ -282,13 +324,14 @@ impl Renderer {
             ThreadItem::FileChange { id, status, .. } => {
                 self.status = "thinking".to_owned();
                 self.changes.remove(id);
+                let reason = self.change_output.remove(id).filter(|_| *status == PatchApplyStatus::Failed);
                 let gap = self.gap(OpenBlock::Closed);
                 let shown = self.shown.remove(id);
-                gap + &if shown {
-                    applied(self.style, *status)
-                } else {
-                    outcome(self.style, &self.with_relative_paths(item), 0)
-                }
+                let change = match shown {
+                    true => applied(self.style, *status),
+                    false => outcome(self.style, &self.with_relative_paths(item), 0),
+                };
+                gap + &change + &output_lines(self.style, &lines(reason.as_deref().unwrap_or_default()))
             }
             _ => {
                 let Some(title) = title(self.style, item) else { return String::new() };
@@ -406,7 +449,7 @@ fn grouped(number: i64) -> String {
     groups.join(",")
 }
 
-/// The id of an item that has a title.
+/// The id of an item of a tool; empty for others.
 fn id(item: &ThreadItem) -> &str {
     match item {
         ThreadItem::CommandExecution { id, .. }
@@ -416,6 +459,7 @@ fn id(item: &ThreadItem) -> &str {
         | ThreadItem::ImageView { id, .. }
         | ThreadItem::CollabAgentToolCall { id, .. }
         | ThreadItem::EnteredReviewMode { id, .. }
+        | ThreadItem::FileChange { id, .. }
         | ThreadItem::ContextCompaction { id } => id,
         _ => "",
     }

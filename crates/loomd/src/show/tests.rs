@@ -193,6 +193,7 @@ fn a_command_that_goes_on_keeps_its_line_its_output_and_its_end() {
     $ serve
       │ another
       … still running
+
     $ serve
       │ bye
       ✗ exit 1, 1.2s
