@@ -180,9 +180,7 @@ impl Failure {
 }
 
 fn tail(text: &str) -> String {
-    let start = text.len().saturating_sub(STDERR_TAIL);
-    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    text[start..].to_owned()
+    text[text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL))..].to_owned()
 }
 
 /// The phase of a failed turn.

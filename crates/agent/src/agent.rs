@@ -3,12 +3,15 @@
 
 use std::sync::Arc;
 
-use loomd_config::ConfigSources;
+use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, Level, ListMcpServerStatusParams, McpServerStatus,
+    PermissionProfileSummary, ResponseItem, ReviewDelivery, ReviewStartParams, ServerNotification,
+    ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
 use tokio_util::task::AbortOnDropHandle;
@@ -16,13 +19,18 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::confinement::ClientCommand;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::fork::{ForkBoundary, ForkForm};
+use crate::goals::GoalLimits;
 use crate::mcp::{self, McpServices, StatusDetail};
-use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
+use crate::open::{
+    ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
+};
 use crate::refusal::Refusal;
 use crate::services::Services;
+use crate::settings::Profile;
 use crate::thread::{Opened, Reply};
 use crate::threads::{NewThread, Source, Threads};
-use crate::turn_requests::{parse_id, review_target};
+use crate::turn_requests::{check_environments, parse_id, review_target};
 
 /// What an agent is made of.
 pub struct AgentOptions {
@@ -44,6 +52,7 @@ pub struct AgentOptions {
 pub struct Agent {
     opener: Arc<Opener>,
     threads: Threads,
+    event_sink: Arc<dyn EventSink>,
 }
 
 /// The client that makes a request. It becomes a subscriber of the thread that it opens.
@@ -56,7 +65,13 @@ pub struct Caller {
 /// A new thread. Nothing of it is stored before its first turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
+    /// The id of the thread, where it is already known.
+    pub id: Option<ThreadId>,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
+    /// Where its commands run; `None`: on this machine.
+    pub environments: Option<Vec<TurnEnvironmentParams>>,
     /// Never stored.
     pub ephemeral: bool,
 }
@@ -72,7 +87,7 @@ pub struct ResumeThread {
     pub history: Option<Vec<ResponseItem>>,
     /// Whether the answer has the turns of the thread.
     pub include_turns: bool,
-    /// Ignored when the thread is loaded.
+    /// Without effect when the thread is loaded, which the client is warned about.
     pub overrides: ThreadOverrides,
 }
 
@@ -81,7 +96,13 @@ pub struct ResumeThread {
 pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
+    /// Where its history ends; `None`: with the source's.
+    pub boundary: Option<ForkBoundary>,
     pub ephemeral: bool,
+    /// Whether the fork stays attached to its source.
+    pub attach: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    pub defer_goal: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -101,7 +122,12 @@ impl Agent {
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
         let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
-        Self { opener, threads: Threads::new(store, event_sink, services) }
+        Self { opener, threads: Threads::new(store, Arc::clone(&event_sink), services), event_sink }
+    }
+
+    /// Where the configuration is read from.
+    pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
+        &self.opener.sources
     }
 
     /// All threads, for requests that open none.
@@ -110,14 +136,19 @@ impl Agent {
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, ephemeral } = request;
+        let StartThread { id, project_id, overrides, environments, ephemeral } = request;
+        let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
+            check_environments(environments.as_deref())?;
             check_dynamic_tools(overrides.dynamic_tools.as_deref().unwrap_or_default())?;
             self.opener.resolve_new(overrides, &caller.client)
         };
         match resolved() {
-            Ok(resolved) => self.threads.start(NewThread { resolved, ephemeral }, caller.subscriber, reply),
+            Ok(resolved) => {
+                let new = NewThread { id: id.unwrap_or_else(ThreadId::new), project_id, resolved, ephemeral };
+                self.threads.start(new, caller.subscriber, reply);
+            }
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -132,6 +163,12 @@ impl Agent {
         if let Err(refusal) = checked {
             return reply(Err(refusal));
         }
+        let is_loaded = history.is_none()
+            && match &path {
+                Some(path) => self.threads.is_path_loaded(path),
+                None => id.as_ref().is_ok_and(|id| self.threads.is_loaded(*id)),
+            };
+        let reply = self.with_warning(&overrides, is_loaded, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
         let source = match (history, path, id) {
             (Some(items), _, _) => {
@@ -145,7 +182,11 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, attach, defer_goal, overrides } = request;
+        if defer_goal && ephemeral {
+            let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
+            return reply(Err(Refusal::invalid(message)));
+        }
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -154,8 +195,50 @@ impl Agent {
             Ok(source) => source,
             Err(refusal) => return reply(Err(refusal)),
         };
+        let reply = self.with_warning(&overrides, false, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { ephemeral, attach, boundary, defer_goal };
+        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
+    }
+
+    /// A reply after which the client is warned about settings of its request that have no effect.
+    fn with_warning(
+        &self,
+        overrides: &ThreadOverrides,
+        is_loaded: bool,
+        to: Subscriber,
+        reply: Reply<Opened>,
+    ) -> Reply<Opened> {
+        let requested = Requested { overrides: overrides.clone(), is_loaded };
+        let event_sink = Arc::clone(&self.event_sink);
+        Box::new(move |opened| {
+            let warning = opened.as_ref().ok().and_then(|opened| requested.warning(&opened.settings));
+            reply(opened);
+            if let Some(warning) = warning {
+                let warning = ServerNotification::ConfigWarning(warning);
+                tokio::spawn(async move { event_sink.notify(&[to], warning).await });
+            }
+        })
+    }
+
+    /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
+    /// process.
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
+        let opener = &self.opener;
+        let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
+        self.threads.start_turn_with(params, &choose, level, reply).await;
+    }
+
+    /// Changes settings of a loaded thread, without a turn.
+    pub async fn update_settings(&self, params: ThreadSettingsUpdateParams, reply: Reply<()>) {
+        let opener = &self.opener;
+        let choose = |id: &str, cwd: &str, profile: &Profile| opener.choose_profile(id, cwd, &profile.thread_config);
+        self.threads.update_settings(params, &choose, reply).await;
+    }
+
+    /// The permission profiles that threads in a folder can be given, built-in ones first.
+    pub fn permission_profiles(&self, cwd: Option<&str>) -> Result<Vec<PermissionProfileSummary>, Refusal> {
+        self.opener.permission_profiles(cwd)
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.
@@ -201,18 +284,26 @@ impl Agent {
         self.opener.configured_mcp_servers()
     }
 
-    /// A page of the status of the configured MCP servers, and the cursor of the next.
+    /// A page of the status of MCP servers, and the cursor of the next: of a thread's, or of the configured ones.
     pub async fn mcp_server_status(
         &self,
-        cursor: Option<&str>,
-        limit: Option<u32>,
+        params: &ListMcpServerStatusParams,
         detail: StatusDetail,
     ) -> Result<(Vec<McpServerStatus>, Option<String>), Refusal> {
-        let mut set = self.opener.configured_mcp_servers()?;
-        let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
-        let (range, next) =
-            mcp::page(names.len(), cursor, limit).map_err(|error| Refusal::invalid(error.to_string()))?;
-        set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+        let select = |mut set: loomd_mcp::ServerSet| {
+            if let Some(only) = &params.server_name {
+                set.retain(|name, _| name == only);
+            }
+            let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
+            let (range, next) = mcp::page(names.len(), params.cursor.as_deref(), params.limit)
+                .map_err(|error| Refusal::invalid(error.to_string()))?;
+            set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+            Ok((set, next))
+        };
+        if let Some(thread_id) = &params.thread_id {
+            return self.threads.mcp_statuses(thread_id, select, detail).await;
+        }
+        let (set, next) = select(self.opener.configured_mcp_servers()?)?;
         let Some(services) = &self.opener.services.mcp else { return Ok((Vec::new(), next)) };
         Ok((mcp::statuses(services, &set, detail).await, next))
     }
@@ -225,6 +316,23 @@ impl Agent {
     /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
     pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
         self.opener.configured()
+    }
+
+    /// The limits of goals, for a thread that is loaded or not. Refused where goals are switched off.
+    pub fn goal_limits(&self, id: ThreadId) -> Result<GoalLimits, Refusal> {
+        let (enabled, limits) = match self.threads.profile(id) {
+            Some(profile) => (profile.config.features.enabled(Feature::Goals), GoalLimits::of(&profile.config)),
+            None => {
+                let (config, _) = self.opener.configured()?;
+                (config.features.enabled(Feature::Goals), GoalLimits::of(&config))
+            }
+        };
+        if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
+    }
+
+    /// What users add to threads.
+    pub fn organiser(&self) -> &Organiser {
+        &self.opener.services.organiser
     }
 
     /// The provider of stored threads that recorded none: the configured one.

@@ -20,7 +20,7 @@ impl Threads {
     ) -> Result<ThreadTurnsListResponse, Refusal> {
         let mut page = PageBuilder::<Turn>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
-        self.each_turn(id, anchor.as_deref(), direction, |turn| {
+        self.each_turn(id, anchor.as_deref(), direction, |_, turn| {
             page.add(turn, view);
             !page.is_full()
         })
@@ -37,7 +37,7 @@ impl Threads {
     ) -> Result<ThreadItemsListResponse, Refusal> {
         let mut page = PageBuilder::<ThreadItemEntry>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
-        self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |turn| {
+        self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |_, turn| {
             let wanted = turn_id.is_none_or(|id| turn.id == id);
             if wanted {
                 page.add(turn);
@@ -49,14 +49,14 @@ impl Threads {
         page.finish()
     }
 
-    /// Calls `take` with a thread's turns in order, from the one with the id `from` or else the first, until it returns
-    /// false. Not called when no turn has the id.
-    async fn each_turn(
+    /// Calls `take` with a thread's turns and their numbers, in order, from the one with the id `from` or else the first,
+    /// until it returns false. Not called when no turn has the id.
+    pub(crate) async fn each_turn(
         &self,
         id: ThreadId,
         from: Option<&str>,
         direction: SortDirection,
-        take: impl FnMut(Turn) -> bool,
+        take: impl FnMut(usize, Turn) -> bool,
     ) -> Result<(), Refusal> {
         let _lane = self.lanes.enter(id).await;
         let running = match self.get(id) {

@@ -79,21 +79,7 @@ impl Thread {
     /// Params of a turn with this input that changes no settings: `TurnStartParams { model: Some(m),
     /// ..thread.turn_params("hello") }`.
     pub fn turn_params(&self, input: impl Into<Input>) -> TurnStartParams {
-        TurnStartParams {
-            thread_id: self.id().to_owned(),
-            input: input.into().0,
-            cwd: None,
-            approval_policy: None,
-            approvals_reviewer: None,
-            sandbox_policy: None,
-            model: None,
-            service_tier: None,
-            effort: None,
-            summary: None,
-            personality: None,
-            output_schema: None,
-            collaboration_mode: None,
-        }
+        TurnStartParams { thread_id: self.id().to_owned(), input: input.into().0, ..TurnStartParams::default() }
     }
 
     /// Starts a turn.
@@ -203,5 +189,6 @@ pub fn fork(thread_id: impl Into<String>) -> ThreadForkParams {
         ephemeral: false,
         exclude_turns: false,
         persist_extended_history: false,
+        defer_goal_continuation: false,
     }
 }

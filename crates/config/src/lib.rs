@@ -30,6 +30,7 @@ mod span;
 mod stack;
 mod view;
 mod warnings;
+mod without_effect;
 
 pub use config_toml::ConfigToml;
 pub use edit::{
@@ -52,3 +53,4 @@ pub use settings::{Settings, resolve};
 pub use sources::{ConfigSources, LiveSources};
 pub use stack::LayerStack;
 pub use view::read;
+pub use without_effect::{NoEffect, WithoutEffect, without_effect};

@@ -13,8 +13,17 @@ pub fn schema() -> JsonValue {
     without_null(&mut schema);
     close(&mut schema);
     schema["title"] = "config.toml".into();
-    let features: serde_json::Map<_, _> =
-        Feature::ALL.iter().map(|feature| (feature.name().to_owned(), json!({ "type": "boolean" }))).collect();
+    let features: serde_json::Map<_, _> = Feature::ALL
+        .iter()
+        .map(|feature| {
+            let schema = json!({
+                "description": feature.description().unwrap_or("No effect."),
+                "type": "boolean",
+                "default": feature.default_enabled(),
+            });
+            (feature.name().to_owned(), schema)
+        })
+        .collect();
     schema["properties"]["features"]["properties"] = features.into();
     schema
 }
@@ -70,7 +79,8 @@ mod tests {
         let every_key: toml::Table = include_str!("../tests/it/every_key.toml").parse().unwrap();
         let missing: Vec<_> = every_key.keys().filter(|key| !keys.contains_key(*key)).collect();
         assert_eq!(missing, ["some_future_key"]);
-        assert_eq!(schema["properties"]["features"]["properties"]["apps"], json!({ "type": "boolean" }));
+        let apps = &schema["properties"]["features"]["properties"]["apps"];
+        assert_eq!((&apps["type"], &apps["default"]), (&json!("boolean"), &json!(true)));
         assert_eq!(schema["properties"]["model"]["type"], json!("string"));
         assert!(schema.get("required").is_none(), "every key is optional");
     }

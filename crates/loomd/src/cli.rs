@@ -1,9 +1,11 @@
 //! The command line.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
@@ -17,8 +19,16 @@ use crate::{
 pub struct Cli {
     #[command(flatten)]
     pub overrides: TopOverrides,
+    /// Without one, a chat at a terminal.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+/// Prints the help, as for every missing argument.
+pub fn missing_command() -> ExitCode {
+    let mut command = Cli::command();
+    _ = write!(stderr(), "{}", command.render_help());
+    ExitCode::from(2)
 }
 
 #[derive(Subcommand)]
@@ -143,6 +153,11 @@ struct IgnoredFlags {
 }
 
 impl TopOverrides {
+    /// The folder of a chat.
+    pub fn cd(&self) -> Option<&Path> {
+        self._unused.cd.as_deref()
+    }
+
     /// Merges all overrides; later levels of the command line win.
     pub fn with(self, later: Overrides) -> Overrides {
         let mut all = Overrides::default();

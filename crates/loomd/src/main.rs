@@ -2,6 +2,7 @@
 
 mod account;
 mod app_server;
+mod chat;
 mod cli;
 mod config;
 mod demo;
@@ -25,11 +26,10 @@ mod skills;
 mod suggest;
 mod threads;
 mod trust;
+mod version;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use cli::{Cli, Command, UsageError};
 
@@ -39,7 +39,12 @@ static ALLOCATOR: memory::Allocator = memory::Allocator;
 fn main() -> ExitCode {
     // The sandbox runs this executable as a helper under another name; then this call does not return.
     loomd_exec::run_if_helper();
-    let Cli { overrides, command } = Cli::parse();
+    let Some(Cli { overrides, command }) = version::parse() else { return ExitCode::SUCCESS };
+    let Some(command) = command else {
+        let done = if chat::is_possible() { chat::run(overrides) } else { Ok(cli::missing_command()) };
+        logging::flush();
+        return done.unwrap_or_else(|error| fail(&error));
+    };
     let done = match command {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
         Command::Exec(arguments) => exec::run(overrides, *arguments),
@@ -76,9 +81,12 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         _ = writeln!(io::stderr(), "error: {error}");
         return ExitCode::from(2);
     }
-    match error.downcast_ref::<loomd_client::Error>().and_then(loomd_client::Error::rpc) {
-        // Only the message: method and error code do not help at a command line.
-        Some(refused) => _ = writeln!(io::stderr(), "error: {}", refused.message),
+    match error.downcast_ref::<loomd_client::Error>() {
+        // Its text has the cause already; of a response only the message: method and code do not help here.
+        Some(client) => match client.rpc() {
+            Some(refused) => _ = writeln!(io::stderr(), "error: {}", refused.message),
+            None => _ = writeln!(io::stderr(), "error: {client}"),
+        },
         None => _ = writeln!(io::stderr(), "error: {error:#}"),
     }
     ExitCode::FAILURE

@@ -34,10 +34,10 @@ pub struct Review {
 pub fn run(top: TopOverrides, arguments: Review) -> Result<ExitCode> {
     let Review { instructions, base, commit, resume, turn, .. } = arguments;
     let target = match (base, commit) {
-        (Some(branch), _) => ReviewTarget::BaseBranch { branch },
+        (Some(branch), _) => ReviewTarget::BaseBranch { branch: Some(branch) },
         (None, Some(sha)) => ReviewTarget::Commit { sha, title: None },
         (None, None) if instructions.is_empty() => ReviewTarget::UncommittedChanges,
-        (None, None) => ReviewTarget::Custom { instructions: run::text(Some(instructions.join(" ")))? },
+        (None, None) => ReviewTarget::Custom { instructions: Some(run::text(Some(instructions.join(" ")))?) },
     };
     let choice = match resume {
         Some(name) => ThreadChoice::Resume(name),

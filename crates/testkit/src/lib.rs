@@ -37,6 +37,7 @@ mod reference;
 pub mod soak;
 mod stdio;
 mod task;
+mod terminal_screen;
 mod tls;
 mod watched_value;
 mod ws;
@@ -54,8 +55,9 @@ pub use peer::Peer;
 pub use process::{Process, Signal};
 pub use reference::reference;
 pub use stdio::Server;
+pub use terminal_screen::TerminalScreen;
 pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 
 /// How long a test waits for anything before it fails.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(60);

@@ -60,6 +60,7 @@ impl World {
             raw_events: false,
             config_folders: Vec::new(),
             extensions: Default::default(),
+            newer_tools: false,
             client: "test".into(),
             identity: Identity::default(),
             config,

@@ -4,6 +4,7 @@
 mod command;
 mod cx;
 mod denial;
+mod denials;
 mod hosts;
 mod patch;
 mod reviewer;
@@ -19,6 +20,7 @@ use parking_lot::Mutex;
 pub(crate) use command::{Candidate, CommandOptions, CommandPermit, WantedPermissions, check_options, clear, retry};
 pub(crate) use cx::ActionCx;
 pub(crate) use denial::{DECLINED, Denial};
+pub(crate) use denials::Denials;
 pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchPermit, clear_patch, request_patch_approval};
 pub(crate) use reviewer::judge;
@@ -36,6 +38,8 @@ pub(crate) struct Guard {
     approved: Mutex<HashSet<String>>,
     /// The permissions that were granted for the rest of the thread.
     grants: Mutex<Grants>,
+    /// What the reviewer has denied.
+    pub denials: Arc<Denials>,
     /// The decisions about hosts.
     pub hosts: Arc<Hosts>,
     /// What the roots of sandboxes resolved to when an agent of the tree first used them.

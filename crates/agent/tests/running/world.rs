@@ -11,7 +11,7 @@ use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
 use loomd_model::{Catalogue, Http, Identity, Provider};
 use loomd_protocol::{
-    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, SandboxPolicy, ServerNotification, Turn,
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, Level, ModeKind, SandboxPolicy, ServerNotification, Turn,
     TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::{FileStore, Options, Store, ThreadId};
@@ -98,6 +98,7 @@ impl World {
                 raw_events: false,
                 config_folders: vec![self.home.path()],
                 extensions: Default::default(),
+                newer_tools: false,
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
@@ -115,7 +116,7 @@ impl World {
 
     /// A new thread.
     pub async fn start(&self, ephemeral: bool) -> ThreadId {
-        let new = NewThread { resolved: self.resolved(), ephemeral };
+        let new = NewThread { id: ThreadId::new(), project_id: None, resolved: self.resolved(), ephemeral };
         let opened: Opened = answered(async |reply| self.threads.start(new, ME, reply)).await.expect("a thread");
         opened.thread.id.parse().expect("an id")
     }
@@ -129,7 +130,7 @@ impl World {
     pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
         params["threadId"] = json!(id.to_string());
         let params: TurnStartParams = serde_json::from_value(params).expect("params");
-        let turn: Turn = answered(async |reply| self.threads.start_turn(params, reply).await).await?;
+        let turn: Turn = answered(async |reply| self.threads.start_turn(params, Level::V0_118, reply).await).await?;
         Ok(turn.id)
     }
 
@@ -145,7 +146,7 @@ impl World {
     }
 
     pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {
-        answered(async |reply| self.threads.interrupt(id, turn.into(), reply).await).await
+        answered(async |reply| self.threads.interrupt(id, turn.into(), Level::V0_118, reply).await).await
     }
 
     pub async fn compact(&self, id: ThreadId) -> String {

@@ -83,7 +83,7 @@ fn to_json(value: &Value) -> Result<String> {
 /// Where a layer comes from.
 fn place(source: &ConfigLayerSource) -> String {
     match source {
-        ConfigLayerSource::User { file }
+        ConfigLayerSource::User { file, .. }
         | ConfigLayerSource::System { file }
         | ConfigLayerSource::LegacyManagedConfigTomlFromFile { file } => file.display().to_string(),
         ConfigLayerSource::Project { dot_codex_folder } => dot_codex_folder.join("config.toml").display().to_string(),

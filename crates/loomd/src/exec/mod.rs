@@ -139,10 +139,10 @@ fn permissions(
 
 fn review_target(target: Target, title: Option<String>) -> Result<ReviewTarget> {
     Ok(match target {
-        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch },
+        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch: Some(branch) },
         Target { commit: Some(sha), .. } => ReviewTarget::Commit { sha, title },
         Target { uncommitted: true, .. } => ReviewTarget::UncommittedChanges,
-        Target { prompt, .. } => ReviewTarget::Custom { instructions: run::text(prompt)? },
+        Target { prompt, .. } => ReviewTarget::Custom { instructions: Some(run::text(prompt)?) },
     })
 }
 

@@ -102,7 +102,7 @@ impl<W: Write> View for JsonView<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut line = match &event.kind {
             EventKind::Notification(notification) => notification.encode()?,
-            EventKind::Other { method, params } => encode_notification(method, Some(params))?,
+            EventKind::Other { method, params } => encode_notification(method, Some(params), None)?,
             _ => return Ok(()),
         };
         line.push(b'\n');

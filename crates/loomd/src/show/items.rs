@@ -44,6 +44,8 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
         ThreadItem::CollabAgentToolCall { tool, prompt, .. } => {
             ("⇢", format!("{} {}", serde_name(tool), prompt.as_deref().unwrap_or_default()))
         }
+        ThreadItem::SubAgentActivity { kind, agent_path, .. } => ("⇢", format!("{agent_path} {}", serde_name(kind))),
+        ThreadItem::FunctionCallOutput { name, .. } => ("⚙", format!("output of {name}")),
         ThreadItem::EnteredReviewMode { review, .. } => ("◇", format!("review of {review}")),
         ThreadItem::ContextCompaction { .. } => ("≡", "compacting the history".to_owned()),
         _ => return None,
@@ -109,7 +111,7 @@ pub fn output_lines(style: Style, lines: &[String]) -> String {
 pub fn unfinished(style: Style, ready: &[String], hidden: usize, tail: &[String]) -> String {
     let left_out = match hidden {
         0 => String::new(),
-        count => format!("  {} {}\n", style.paint(Paint::Dim, "│"), more_lines(style, count)),
+        count => format!("  {} {}\n", style.paint(Paint::Dim, "│"), style.paint(Paint::Dim, &more(count))),
     };
     let state = format!("  {} still running\n", style.paint(Paint::Yellow, "…"));
     output_lines(style, ready) + &left_out + &output_lines(style, tail) + &state
@@ -138,6 +140,35 @@ pub fn applied(style: Style, status: PatchApplyStatus) -> String {
         PatchApplyStatus::Declined => bad_or_good(style, false, "not allowed"),
         PatchApplyStatus::Failed | PatchApplyStatus::InProgress => bad_or_good(style, false, "not applied"),
     }
+}
+
+/// Stands for lines that were left out.
+pub fn more(count: usize) -> String {
+    format!("… {count} more lines")
+}
+
+/// A unified diff of any number of files, in colour and with long lines cut.
+pub fn diff_text(style: Style, diff: &str, fold_at: usize) -> String {
+    let lines = lines(diff);
+    let mut text = String::new();
+    for folded in fold(&lines, Fold { first: fold_at, last: 0 }) {
+        let line = match folded {
+            Folded::Hidden(count) => style.paint(Paint::Dim, &more(count)),
+            Folded::Line(line) => {
+                let shown = style.cut(line, 1);
+                match line.as_bytes() {
+                    [b'd', b'i', b'f', b'f', b' ', ..] => style.paint(Paint::Bold, &shown),
+                    [b'+', ..] => style.paint(Paint::Green, &shown),
+                    [b'-', ..] => style.paint(Paint::Red, &shown),
+                    [b'@', ..] => style.paint(Paint::Cyan, &shown),
+                    _ => shown,
+                }
+            }
+        };
+        text += &line;
+        text.push('\n');
+    }
+    text
 }
 
 /// A plan as a checklist.
@@ -187,17 +218,13 @@ fn block(style: Style, lines: &[String], by: Block) -> String {
     folded_block(style, lines, by, by.fold())
 }
 
-fn more_lines(style: Style, count: usize) -> String {
-    style.paint(Paint::Dim, &format!("… {count} more lines"))
-}
-
 fn folded_block(style: Style, lines: &[String], by: Block, folding: Fold) -> String {
     let rule = style.paint(Paint::Dim, "│");
     let is_diff = by != Block::Output;
     let mut text = String::new();
     for folded in fold(lines, folding) {
         let line = match folded {
-            Folded::Hidden(count) => more_lines(style, count),
+            Folded::Hidden(count) => style.paint(Paint::Dim, &more(count)),
             Folded::Line(line) => {
                 let shown = if by == Block::WholeDiff { line.to_owned() } else { style.cut(line, 4) };
                 match line.as_bytes().first() {

@@ -10,12 +10,17 @@ use loomd_protocol::{
 };
 
 use super::clean::{Cleaner, lines};
-use super::items::{applied, checklist, outcome, output_lines, refused, title, unfinished, whole_change};
+use super::fold::{Fold, Folded, fold};
+use super::items::{applied, checklist, more, outcome, output_lines, refused, title, unfinished, whole_change};
 use super::live::LiveOutput;
+use super::markdown::Markdown;
 use super::problem::{plain, problem, retry};
 use super::question::QuestionView;
 use super::style::{Paint, Style};
-use super::wrap::Wrap;
+use super::wrap::{Wrap, wrap_lines};
+
+/// How a long input is folded.
+const INPUT_FOLD: Fold = Fold { first: 8, last: 2 };
 
 pub struct Renderer {
     style: Style,
@@ -23,6 +28,8 @@ pub struct Renderer {
     open: OpenBlock,
     printed: bool,
     text: Wrap,
+    /// Renders messages, unless they are printed as they are.
+    markdown: Option<Markdown>,
     cleaner: Cleaner,
     /// Ids of messages that were printed as deltas.
     streamed: BTreeSet<String>,
@@ -74,6 +81,7 @@ impl Renderer {
             open: OpenBlock::Nothing,
             printed: false,
             text: Wrap::new(style.width()),
+            markdown: None,
             cleaner: Cleaner::default(),
             streamed: BTreeSet::new(),
             changes: BTreeMap::new(),
@@ -99,10 +107,42 @@ impl Renderer {
         self
     }
 
+    /// Renders messages as Markdown, block by block; see [`pending`](Self::pending).
+    pub fn with_markdown(mut self) -> Self {
+        self.markdown = Some(Markdown::new(self.style));
+        self
+    }
+
     /// Changes the style of what is shown from now on.
     pub fn restyle(&mut self, style: Style) {
         self.style = style;
         self.text.set_limit(style.width());
+        self.markdown.iter_mut().for_each(|markdown| markdown.restyle(style));
+    }
+
+    /// The end of a message that may still change, as it is so far. It is printed later.
+    pub fn pending(&self) -> String {
+        self.markdown.as_ref().map(Markdown::pending).unwrap_or_default()
+    }
+
+    /// The user's input.
+    pub fn input(&mut self, text: &str) -> String {
+        let room = self.style.width().map(|width| width.saturating_sub(2));
+        let lines: Vec<String> = lines(text).iter().flat_map(|line| wrap_lines(line, room)).collect();
+        let mut shown = String::new();
+        for (index, folded) in fold(&lines, INPUT_FOLD).enumerate() {
+            let mark = if index == 0 { self.style.paint(Paint::Cyan, ">") } else { " ".to_owned() };
+            shown += &match folded {
+                Folded::Line(line) => format!("{mark} {line}\n"),
+                Folded::Hidden(count) => format!("{mark} {}\n", self.style.paint(Paint::Dim, &more(count))),
+            };
+        }
+        self.paragraph(&shown)
+    }
+
+    /// Several lines that belong together.
+    pub fn block(&mut self, text: &str) -> String {
+        self.paragraph(text)
     }
 
     /// The current activity in a few words, for a status line.
@@ -198,7 +238,10 @@ impl Renderer {
         self.status = "writing".to_owned();
         self.streamed.insert(item_id.to_owned());
         let clean = self.cleaner.push(text);
-        out += &self.text.push(&clean);
+        out += &match &mut self.markdown {
+            Some(markdown) => markdown.push(&clean),
+            None => self.text.push(&clean),
+        };
         out
     }
 
@@ -412,7 +455,8 @@ impl Renderer {
 
     /// Ends an incomplete line.
     fn close(&mut self) -> String {
-        let rest = self.text.finish();
+        let mut rest = self.text.finish();
+        rest += &self.markdown.as_mut().map(Markdown::finish).unwrap_or_default();
         self.cleaner = Cleaner::default();
         match std::mem::replace(&mut self.open, OpenBlock::Nothing) {
             OpenBlock::Thought(..) => match rest.strip_suffix('\n') {
@@ -460,6 +504,8 @@ fn id(item: &ThreadItem) -> &str {
         | ThreadItem::CollabAgentToolCall { id, .. }
         | ThreadItem::EnteredReviewMode { id, .. }
         | ThreadItem::FileChange { id, .. }
+        | ThreadItem::FunctionCallOutput { id, .. }
+        | ThreadItem::SubAgentActivity { id, .. }
         | ThreadItem::ContextCompaction { id } => id,
         _ => "",
     }

@@ -54,10 +54,22 @@ async fn codex_home_must_be_an_existing_directory() {
 }
 
 #[tokio::test]
-async fn the_version_is_one_line() {
-    let ended = run(&Home::empty(), &["--version"]).await;
-    let version = format!("loomd {}\n", env!("CARGO_PKG_VERSION"));
+async fn the_version_names_the_release_of_the_protocol() {
+    let home = Home::empty();
+    let ended = run(&home, &["--version"]).await;
+    let version = format!("loomd {} (protocol 0.166.0)\n", env!("CARGO_PKG_VERSION"));
     assert_eq!((ended.code, ended.stdout, ended.stderr.as_str()), (Some(0), version, ""));
+    let old = output(loomd(&home).arg("-V").env("LOOMD_PROTOCOL_VERSION", "0.118.0")).await;
+    assert_eq!(old.stdout, format!("loomd {} (protocol 0.118.0)\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[tokio::test]
+async fn under_the_name_codex_the_version_is_the_release_of_the_protocol_alone() {
+    let home = Home::empty();
+    let codex = home.path().join("codex");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_loomd"), &codex).unwrap();
+    let ended = output(tokio::process::Command::new(&codex).arg("--version").env("CODEX_HOME", home.path())).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "codex-cli 0.166.0\n"));
 }
 
 #[tokio::test]

@@ -21,6 +21,7 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: "/".into(),
         originator: "fixture".into(),

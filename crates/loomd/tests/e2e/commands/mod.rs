@@ -1,5 +1,6 @@
 //! The commands `run`, `exec`, `threads`, `mcp` and `doctor`.
 
+mod chat;
 mod doctor;
 mod exec;
 mod mcp;
