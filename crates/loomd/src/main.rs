@@ -76,9 +76,12 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         _ = writeln!(io::stderr(), "error: {error}");
         return ExitCode::from(2);
     }
-    match error.downcast_ref::<loomd_client::Error>().and_then(loomd_client::Error::rpc) {
-        // Only the message: method and error code do not help at a command line.
-        Some(refused) => _ = writeln!(io::stderr(), "error: {}", refused.message),
+    match error.downcast_ref::<loomd_client::Error>() {
+        // Its text has the cause already; of a response only the message: method and code do not help here.
+        Some(client) => match client.rpc() {
+            Some(refused) => _ = writeln!(io::stderr(), "error: {}", refused.message),
+            None => _ = writeln!(io::stderr(), "error: {client}"),
+        },
         None => _ = writeln!(io::stderr(), "error: {error:#}"),
     }
     ExitCode::FAILURE

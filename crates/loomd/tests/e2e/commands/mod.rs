@@ -1,11 +1,14 @@
 //! The commands `run`, `exec`, `threads`, `mcp` and `doctor`.
 
+mod attach;
+mod configuration;
 mod doctor;
 mod exec;
 mod mcp;
 mod model_choice;
 mod prompts;
 mod pty;
+mod refusals;
 mod run;
 mod sdk;
 mod sdk_python;
