@@ -126,7 +126,7 @@ pub fn logout(top: TopOverrides, arguments: Logout) -> Result<ExitCode> {
         let (client, events) = setup.connect(run::options("loomd-logout")).await?;
         drop(events);
         let before = client.account_read(GetAccountParams::default()).await;
-        let done = client.account_logout(NoParams::default()).await;
+        let done = client.account_logout(NoParams).await;
         close_client(&client).await;
         done?;
         let was_signed_in = before.is_ok_and(|before| before.account.is_some());

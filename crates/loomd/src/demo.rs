@@ -11,7 +11,8 @@ use crate::run::{self, Color, EXIT_STATUS, Prompt, Remarks, Sandbox, Task, Threa
 const BEFORE: &str = "a scripted turn of the built-in rehearsal model, in a new folder that is deleted afterwards; no key and \
 no network are used";
 
-const AFTER: &str = "for a real model run `loomd login` or set OPENAI_API_KEY, then `loomd run \"what does this project do?\"`";
+const AFTER: &str =
+    "for a real model run `loomd login` or set OPENAI_API_KEY, then `loomd run \"what does this project do?\"`";
 
 /// The rehearsal's own script.
 const PROMPT: &str = "demo";

@@ -61,7 +61,8 @@ pub fn write_value(setup: &Setup, key: &str, value: JsonValue) -> Result<()> {
 /// Opens the file in an editor, then checks it.
 pub fn edit(setup: &Setup) -> Result<ExitCode> {
     let file = user_file(setup);
-    let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| env::var(name).ok().filter(|value| !value.trim().is_empty()));
+    let editor =
+        ["VISUAL", "EDITOR"].iter().find_map(|name| env::var(name).ok().filter(|value| !value.trim().is_empty()));
     let editor = editor.unwrap_or_else(|| "vi".to_owned());
     let words = shlex::split(&editor).filter(|words| !words.is_empty());
     let words = words.with_context(|| format!("invalid $EDITOR: {editor}"))?;

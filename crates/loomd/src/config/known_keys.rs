@@ -26,9 +26,8 @@ impl KnownKeys {
 
     /// Refuses an unknown key, with the closest known one.
     pub fn check(&self, path: &[String]) -> Result<(), String> {
-        let nested = path.iter().rev().fold(JsonValue::Null, |value, key| {
-            JsonObject::from_iter([(key.clone(), value)]).into()
-        });
+        let nested =
+            path.iter().rev().fold(JsonValue::Null, |value, key| JsonObject::from_iter([(key.clone(), value)]).into());
         match self.unknown(&nested).pop() {
             Some(problem) => Err(problem),
             None => Ok(()),
@@ -180,8 +179,10 @@ mod tests {
                 json!({ "profiles": { "p": { "sandbox-mode": "read-only" } } }),
                 &["unknown key `profiles.p.sandbox-mode`; did you mean `profiles.p.sandbox_mode`?"],
             ),
-            (json!({ "features": { "unified_exe": true } }),
-                &["unknown feature `features.unified_exe`; did you mean `unified_exec`?"]),
+            (
+                json!({ "features": { "unified_exe": true } }),
+                &["unknown feature `features.unified_exe`; did you mean `unified_exec`?"],
+            ),
             (json!({ "tui": { "anything": { "at": "all" } }, "agents": { "role": { "x": 1 } } }), &[]),
             (json!({ "mcp_servers": { "m": { "command": "c", "env": { "ANY": "v" } } } }), &[]),
             (json!({ "projects": { "/a": { "trust_level": "trusted" } }, "notify": ["x"] }), &[]),

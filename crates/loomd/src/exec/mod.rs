@@ -54,8 +54,16 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         None => ThreadChoice::New { ephemeral: common.ephemeral },
     };
     let cwd = run::folder(arguments.cd.as_deref())?;
-    let mut request =
-        ThreadRequest { choice, cwd, model: common.model, provider: None, sandbox, ask, config: None, raw_events: false };
+    let mut request = ThreadRequest {
+        choice,
+        cwd,
+        model: common.model,
+        provider: None,
+        sandbox,
+        ask,
+        config: None,
+        raw_events: false,
+    };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
     let connection = Connection::own(overrides, &mut request)?;
     let (json, last_message) = (common.json, common.output_last_message);
@@ -68,10 +76,10 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
         let stage = TurnContext { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
         let ended = if json {
             let mut lines = SdkView::new(io::stdout(), thread.id())?;
-            drive(task.start(&thread).await?, stage, &mut lines).await?
+            drive(task.start(&thread, &request).await?, stage, &mut lines).await?
         } else {
             let mut text = TextView::new(&thread, arguments.color);
-            drive(task.start(&thread).await?, stage, &mut text).await?
+            drive(task.start(&thread, &request).await?, stage, &mut text).await?
         };
         if let Some(file) = last_message {
             let message = ended.message.unwrap_or_default();

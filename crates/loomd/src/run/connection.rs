@@ -108,10 +108,7 @@ mod tests {
         assert_eq!(check("unix:///run/x", None), Ok("unix:///run/x".into()));
         for (url, expected) in [
             ("unix://x", "--attach unix://x: expected an absolute path after `unix://`"),
-            (
-                "localhost:1",
-                "--attach localhost:1: expected `ws://HOST:PORT`, `wss://HOST:PORT` or `unix://PATH`",
-            ),
+            ("localhost:1", "--attach localhost:1: expected `ws://HOST:PORT`, `wss://HOST:PORT` or `unix://PATH`"),
         ] {
             assert_eq!(check(url, None), Err(expected.into()));
         }

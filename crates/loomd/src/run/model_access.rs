@@ -12,7 +12,8 @@ use crate::cli::Overrides;
 use crate::setup::Setup;
 
 /// What to do without a model.
-const NO_MODEL: &str = "no model: config.toml names no provider, there is no key in OPENAI_API_KEY, and you are not signed in
+const NO_MODEL: &str =
+    "no model: config.toml names no provider, there is no key in OPENAI_API_KEY, and you are not signed in
 
   loomd login                    sign in to OpenAI
   export OPENAI_API_KEY=…        or use a key

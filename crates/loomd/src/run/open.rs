@@ -1,9 +1,9 @@
 //! Opens the thread of a turn, and starts the turn or the review.
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use loomd_client::protocol::{
-    AskForApproval, JsonObject, JsonValue, ReviewStartParams, ReviewTarget, SandboxMode, ThreadForkParams,
-    ThreadResumeParams, ThreadStartParams, TurnStartParams,
+    AskForApproval, JsonObject, JsonValue, ReviewStartParams, ReviewTarget, SandboxMode, SandboxPolicy,
+    ThreadForkParams, ThreadResumeParams, ThreadStartParams, TurnStartParams,
 };
 use loomd_client::{Client, Input, Thread, Turn, fork, resume};
 
@@ -115,16 +115,58 @@ impl ThreadRequest {
             exclude_turns: true,
             ..resume(id)
         };
-        Ok(client.resume_thread(params).await?)
+        let thread = client.resume_thread(params).await?;
+        self.check_loaded(&thread)?;
+        Ok(thread)
+    }
+
+    /// Refuses a thread that the server has loaded with another provider or sandbox: joining it changes neither.
+    fn check_loaded(&self, thread: &Thread) -> Result<()> {
+        let settings = thread.settings();
+        let differs = |what: &str, flag: &str| {
+            anyhow!("thread {} is in use in the server with another {what}; leave out {flag}", thread.id())
+        };
+        if self.provider.as_ref().is_some_and(|provider| *provider != settings.model_provider) {
+            return Err(differs("provider", "--provider"));
+        }
+        let mode = match settings.sandbox {
+            SandboxPolicy::ReadOnly { .. } => Some(SandboxMode::ReadOnly),
+            SandboxPolicy::WorkspaceWrite { .. } => Some(SandboxMode::WorkspaceWrite),
+            SandboxPolicy::DangerFullAccess => Some(SandboxMode::DangerFullAccess),
+            SandboxPolicy::ExternalSandbox { .. } => None,
+        };
+        // An administrator may not allow the requested mode; then the thread has a stricter one.
+        let is_wider = |wanted: SandboxMode| mode.is_none_or(|mode| width(mode) > width(wanted));
+        if self.sandbox.is_some_and(is_wider) {
+            return Err(differs("sandbox", "--sandbox"));
+        }
+        Ok(())
+    }
+}
+
+/// How much a mode allows.
+fn width(mode: SandboxMode) -> u8 {
+    match mode {
+        SandboxMode::ReadOnly => 0,
+        SandboxMode::WorkspaceWrite => 1,
+        SandboxMode::DangerFullAccess => 2,
     }
 }
 
 impl TurnTask {
-    pub async fn start(self, thread: &Thread) -> Result<Turn> {
+    /// Starts the turn. The requested model and approvals are set again: a thread that was loaded keeps its own.
+    pub async fn start(self, thread: &Thread, request: &ThreadRequest) -> Result<Turn> {
         let client = thread.client();
         match self {
             Self::Answer { input, output_schema } => {
-                Ok(client.start_turn(TurnStartParams { output_schema, ..thread.turn_params(input) }).await?)
+                let settings = thread.settings();
+                let params = TurnStartParams {
+                    output_schema,
+                    model: request.model.clone().filter(|model| *model != settings.model),
+                    approval_policy: request.ask.clone().filter(|ask| *ask != settings.approval_policy),
+                    ..thread.turn_params(input)
+                };
+                Ok(client.start_turn(params).await?)
             }
             Self::Review(target) => {
                 let thread_id = thread.id().to_owned();

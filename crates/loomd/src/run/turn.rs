@@ -96,7 +96,7 @@ pub fn run_turn(
         };
         let ended = if json {
             let mut lines = JsonView::new(io::stdout(), &thread, color);
-            let ended = drive(task.start(&thread).await?, stage, &mut lines).await?;
+            let ended = drive(task.start(&thread, &request).await?, stage, &mut lines).await?;
             stop_commands(&client, thread.id(), &mut events, stops(&ended), &mut lines).await?;
             ended
         } else {
@@ -104,7 +104,7 @@ pub fn run_turn(
             if let Some((word, notice)) = remarks.before {
                 text.warn(word, notice)?;
             }
-            let ended = drive(task.start(&thread).await?, stage, &mut text).await?;
+            let ended = drive(task.start(&thread, &request).await?, stage, &mut text).await?;
             stop_commands(&client, thread.id(), &mut events, stops(&ended), &mut text).await?;
             if let Some(hint) = hint.filter(|_| !ended.at_once) {
                 let id = if thread.info().ephemeral { String::new() } else { format!("thread {}\n", thread.id()) };

@@ -56,8 +56,11 @@ mod tests {
         };
         check("unexpected status 401: no", Some("check the key"), "401: no (check the key)");
         check("stream disconnected before completion: idle", None, "idle");
-        check("The model `x` does not exist", Some(r#"{"error":{"code":"model_not_found"}}"#),
-            "The model `x` does not exist (unknown model: `loomd models` lists those of each provider)");
+        check(
+            "The model `x` does not exist",
+            Some(r#"{"error":{"code":"model_not_found"}}"#),
+            "The model `x` does not exist (unknown model: `loomd models` lists those of each provider)",
+        );
         check("bad field", Some(r#"{"error":{"message":"bad field"}}"#), "bad field");
         check("it broke", Some("broke"), "it broke");
     }

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use loomd_protocol::{
-    FunctionCallOutputBody, PatchApplyStatus, ReasoningSummaryTextDeltaNotification, ResponseItem, ServerNotification, ThreadItem, ThreadTokenUsage, TurnError, TurnPlanStep,
-    TurnStatus,
+    FunctionCallOutputBody, PatchApplyStatus, ReasoningSummaryTextDeltaNotification, ResponseItem, ServerNotification,
+    ThreadItem, ThreadTokenUsage, TurnError, TurnPlanStep, TurnStatus,
 };
 
 use super::clean::{Cleaner, lines};
@@ -320,7 +320,8 @@ impl Renderer {
         while matches!(self.open, OpenBlock::Nothing | OpenBlock::Closed)
             && let Some(id) = self.commands.iter().find(|(_, live)| live.has_ready()).map(|(id, _)| id.clone())
         {
-            let Some((title, ready)) = self.commands.get_mut(&id).map(|live| (title(self.style, &live.item), live.take_ready()))
+            let Some((title, ready)) =
+                self.commands.get_mut(&id).map(|live| (title(self.style, &live.item), live.take_ready()))
             else {
                 break;
             };

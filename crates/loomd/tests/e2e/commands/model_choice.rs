@@ -45,7 +45,8 @@ async fn the_demo_says_what_it_is_and_leaves_nothing() {
     let home = Home::empty();
     let temporary = home.path().join("tmp");
     std::fs::create_dir(&temporary).unwrap();
-    let ended = output(command(&home, &["demo", "write", "a.txt", "with \"x\"; say done"]).env("TMPDIR", &temporary)).await;
+    let ended =
+        output(command(&home, &["demo", "write", "a.txt", "with \"x\"; say done"]).env("TMPDIR", &temporary)).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "done\n"), "{}", ended.stderr);
     assert!(ended.stderr.starts_with("demo: a scripted turn of the built-in rehearsal model"), "{}", ended.stderr);
     assert!(ended.stderr.contains("+ a.txt") && !ended.stderr.contains("--resume"), "{}", ended.stderr);

@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use crate::common::{LOOMD, in_time};
 
-/// A text that the screen ends with, and what is typed then.
+/// A text that the screen ends with, or a whole line anywhere on it, and what is typed then.
 pub type TypedAfter<'a> = (&'a str, &'a str);
 
 pub struct TerminalOutput {
@@ -22,11 +22,22 @@ pub async fn at_terminal(
     args: &[&str],
     typed: &[TypedAfter<'_>],
 ) -> TerminalOutput {
+    program_at_terminal(home, cols, env, &[&[LOOMD], args].concat(), typed).await
+}
+
+/// Runs any program to its end in a terminal of this width.
+pub async fn program_at_terminal(
+    home: &Home,
+    cols: u16,
+    env: &[(&str, &str)],
+    argv: &[&str],
+    typed: &[TypedAfter<'_>],
+) -> TerminalOutput {
     let path = std::env::var("PATH").unwrap_or_default();
     let (codex_home, user) = (home.path().display().to_string(), home.user().display().to_string());
     let own = [("PATH", path.as_str()), ("CODEX_HOME", &codex_home), ("HOME", &user), ("TERM", "xterm")];
     let env: Environment = own.iter().chain(env).copied().collect();
-    let command = Command::new([&[LOOMD], args].concat(), home.work(), env);
+    let command = Command::new(argv.iter().copied(), home.work(), env);
     let StartedProcess { mut process, stdin, mut stdout, .. } =
         Process::start(&command, Stdio::Terminal(Size { rows: 50, cols })).await.unwrap();
     let mut stdin = stdin.expect("a terminal has a keyboard");
@@ -39,7 +50,7 @@ pub async fn at_terminal(
             bytes.extend_from_slice(&buffer[..count]);
             let text = String::from_utf8_lossy(&bytes);
             if let Some((prompt, line)) = next
-                && text.ends_with(prompt)
+                && (text.ends_with(prompt) || prompt.ends_with('\n') && text.contains(prompt))
             {
                 stdin.write_all(line.as_bytes()).await.unwrap();
                 next = typed.next();
