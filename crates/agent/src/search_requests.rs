@@ -161,7 +161,12 @@ impl Threads {
                 return false;
             }
             let items = turn.items.into_iter().filter(|item| wanted.remove(item.id()));
-            found.extend(items.map(|item| ThreadItemEntry { turn_id: turn.id.clone(), item }));
+            found.extend(items.map(|item| ThreadItemEntry {
+                turn_id: turn.id.clone(),
+                item,
+                started_at_ms: None,
+                completed_at_ms: None,
+            }));
             !wanted.is_empty()
         })
         .await?;

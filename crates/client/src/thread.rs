@@ -95,7 +95,14 @@ impl Thread {
     /// Adds input to the running turn and returns the turn's id.
     pub async fn steer(&self, input: impl Into<Input>) -> Result<String, Error> {
         let (thread_id, expected_turn_id) = (self.id().to_owned(), self.running()?);
-        self.client.steer_turn(TurnSteerParams { thread_id, input: input.into().0, expected_turn_id }).await
+        self.client
+            .steer_turn(TurnSteerParams {
+                thread_id,
+                input: input.into().0,
+                expected_turn_id,
+                client_user_message_id: None,
+            })
+            .await
     }
 
     /// Interrupts the running turn.
@@ -168,6 +175,9 @@ pub fn resume(thread_id: impl Into<String>) -> ThreadResumeParams {
         personality: None,
         exclude_turns: false,
         persist_extended_history: false,
+        permissions: None,
+        initial_turns_page: None,
+        runtime_workspace_roots: None,
     }
 }
 
@@ -190,5 +200,11 @@ pub fn fork(thread_id: impl Into<String>) -> ThreadForkParams {
         exclude_turns: false,
         persist_extended_history: false,
         defer_goal_continuation: false,
+        permissions: None,
+        last_turn_id: None,
+        before_turn_id: None,
+        runtime_workspace_roots: None,
+        thread_source: None,
+        attach_to_source: false,
     }
 }

@@ -188,7 +188,7 @@ pub struct AppServer {
     pub tool: Option<Tool>,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Where clients connect: `stdio://`, `ws://IP:PORT`, `unix://PATH`, or `off`
+    /// Where clients connect: `stdio://`, `ws://IP:PORT`, `unix://PATH`, `fd://` (a socket that a service manager passes), or `off`
     #[arg(long, value_name = "URL", default_value = "stdio://")]
     pub listen: ListenUrl,
     /// The same as `--listen stdio://`

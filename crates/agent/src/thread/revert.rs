@@ -70,7 +70,7 @@ impl Thread {
                 Some(running) => match running.inbox.put(Input::Injected(Box::new(item))) {
                     Ok(()) => continue,
                     Err(Input::Injected(item)) => *item,
-                    Err(Input::User(_)) => continue,
+                    Err(Input::User(_) | Input::Agent { .. }) => continue,
                 },
                 None => item,
             };

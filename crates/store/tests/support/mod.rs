@@ -35,6 +35,8 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
         dynamic_tools: None,
         memory_mode: None,
         preview: None,
+        session_id: None,
+        thread_source: None,
         git: None,
     }
 }

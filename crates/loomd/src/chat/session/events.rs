@@ -32,12 +32,7 @@ impl Session {
                     self.steer_queued();
                 }
             }
-            ServerNotification::TurnCompleted(completed) => {
-                if self.activity.turn_ended(&completed.turn.id) {
-                    self.hint = None;
-                    self.start_queued();
-                }
-            }
+            ServerNotification::TurnCompleted(completed) => self.turn_ended(&completed.turn.id),
             ServerNotification::ItemCompleted(completed) => {
                 if let ThreadItem::CommandExecution { command, aggregated_output, .. } = &completed.item {
                     self.output = Some((command.clone(), aggregated_output.clone().unwrap_or_default()));
@@ -52,6 +47,13 @@ impl Session {
             _ => {}
         }
         Ok(())
+    }
+
+    fn turn_ended(&mut self, turn_id: &str) {
+        if self.activity.turn_ended(turn_id) {
+            self.hint = None;
+            self.start_queued();
+        }
     }
 
     pub(super) fn outcome(&mut self, outcome: Outcome) -> Result<()> {
