@@ -49,6 +49,7 @@ async fn git(client: &Client, cwd: &str, args: &[&str]) -> Result<CommandExecRes
         env: None,
         size: None,
         sandbox_policy: Some(SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false }),
+        permission_profile: None,
     };
     Ok(client.exec_command(params).await?)
 }
