@@ -14,6 +14,7 @@ use loomd_protocol::{
     ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::ClientCommand;
@@ -168,6 +169,12 @@ impl Agent {
                 Some(path) => self.threads.is_path_loaded(path),
                 None => id.as_ref().is_ok_and(|id| self.threads.is_loaded(*id)),
             };
+        if let (Ok(id), Some(profile)) = (&id, &overrides.permissions)
+            && is_loaded
+            && let Err(refusal) = self.choose_for_loaded(*id, profile, overrides.sandbox.is_some()).await
+        {
+            return reply(Err(refusal));
+        }
         let reply = self.with_warning(&overrides, is_loaded, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
         let source = match (history, path, id) {
@@ -179,6 +186,22 @@ impl Agent {
             (None, None, Err(refusal)) => return reply(Err(refusal)),
         };
         self.threads.resume(source, include_turns, resolve, caller.subscriber, reply).await;
+    }
+
+    /// Gives a loaded thread the permission profile of a request to resume it, which otherwise leaves its settings as
+    /// they are.
+    async fn choose_for_loaded(&self, id: ThreadId, profile: &str, sandbox: bool) -> Result<(), Refusal> {
+        if sandbox {
+            return Err(Refusal::invalid("`permissions` cannot be combined with `sandbox`"));
+        }
+        let params = ThreadSettingsUpdateParams {
+            thread_id: id.to_string(),
+            permissions: Some(profile.to_owned()),
+            ..ThreadSettingsUpdateParams::default()
+        };
+        let (answer, answered) = oneshot::channel();
+        self.update_settings(params, Box::new(|updated| _ = answer.send(updated))).await;
+        answered.await.unwrap_or_else(|_| Err(Refusal::not_found(id)))
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {

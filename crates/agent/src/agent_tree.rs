@@ -185,6 +185,16 @@ impl AgentTree {
         self.find(id).and_then(|agent| agent.path).unwrap_or_else(|| ROOT.into())
     }
 
+    /// The thread at the root of the tree, above an agent.
+    pub fn root(&self, id: ThreadId) -> ThreadId {
+        let table = self.lock();
+        let mut root = id;
+        while let Some(agent) = table.agents.get(&root) {
+            root = agent.parent;
+        }
+        root
+    }
+
     /// The agent with a path.
     pub fn by_path(&self, path: &str) -> Option<ThreadId> {
         let table = self.lock();

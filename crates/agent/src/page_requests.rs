@@ -8,7 +8,8 @@ use loomd_store::{Error, ThreadId};
 use crate::pages::{OpenTurn, TurnSource};
 use crate::paging::{PageBuilder, PageRequest};
 use crate::refusal::Refusal;
-use crate::threads::{Threads, has_turns, unreadable};
+use crate::threads::{Threads, unreadable};
+use crate::view::Persistence;
 
 impl Threads {
     /// Returns a page of a thread's turns.
@@ -61,7 +62,13 @@ impl Threads {
         let _lane = self.lanes.enter(id).await;
         let running = match self.get(id) {
             Some(loaded) => {
-                has_turns(id, &loaded)?;
+                match loaded.view.persistence() {
+                    Persistence::Stored => {}
+                    Persistence::Pending => return Ok(()),
+                    Persistence::Ephemeral => {
+                        return Err(Refusal::invalid("ephemeral threads do not support thread/turns/list"));
+                    }
+                }
                 // Taken before the rollout is read: an item that completes meanwhile is found in the rollout.
                 loaded
                     .view

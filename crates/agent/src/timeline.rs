@@ -62,8 +62,7 @@ impl Threads {
 
 /// A turn's start, its items and its end, unless it is running.
 fn entries(number: u64, turn: Turn) -> Vec<Entry> {
-    let Turn { id, items, status, error, .. } = turn;
-    let (started_at, completed_at, duration_ms) = (None, None, None);
+    let Turn { id, items, status, error, started_at, completed_at, duration_ms, .. } = turn;
     let first = number * PER_TURN;
     let mut entries = vec![Entry::TurnStarted { position: first, turn_id: id.clone(), started_at }];
     for (item, position) in items.into_iter().zip(first + 1..first + PER_TURN - 1) {

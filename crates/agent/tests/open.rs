@@ -84,6 +84,7 @@ impl FrontEnd {
             originator: "test".into(),
             protocol_version: "0".into(),
             newer: false,
+            openai_form: false,
         };
         Caller { client: Arc::new(client), subscriber: Subscriber(1) }
     }

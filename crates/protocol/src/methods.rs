@@ -98,6 +98,7 @@ client_requests! {
     stable PermissionProfileList "permissionProfile/list" (PermissionProfileListParams) -> PermissionProfileListResponse;
     stable HooksList "hooks/list" (HooksListParams) -> HooksListResponse;
     stable ModelProviderCapabilitiesRead "modelProvider/capabilities/read" (ModelProviderCapabilitiesReadParams) -> ModelProviderCapabilitiesReadResponse;
+    stable AccountUsageRead "account/usage/read" (GetAccountTokenUsageParams) -> GetAccountTokenUsageResponse;
     stable AccountWorkspaceMessagesRead "account/workspaceMessages/read" (IgnoredParams) -> GetWorkspaceMessagesResponse;
     experimental AccountBedrockCheckGovCloudRequirements "account/bedrock/checkGovCloudRequirements" (IgnoredParams) -> BedrockCheckGovCloudRequirementsResponse;
     experimental RemoteControlStatusRead "remoteControl/status/read" (IgnoredParams) -> RemoteControlStatusReadResponse;
@@ -252,7 +253,6 @@ unbuilt! {
     experimental "accountSession/switch";
     stable "account/rateLimitResetCredit/consume";
     stable "account/sendAddCreditsNudgeEmail";
-    stable "account/usage/read";
     stable "feedback/save";
     stable "externalAgentConfig/import/recordHistory";
     stable "externalAgentConfig/import/readHistories";

@@ -95,6 +95,7 @@ handlers! {
     ThreadBackgroundTerminalsTerminate => terminals::terminate;
     HooksList => hooks::list;
     ModelProviderCapabilitiesRead => services::provider_capabilities;
+    AccountUsageRead => services::usage;
     AccountWorkspaceMessagesRead => services::workspace_messages;
     AccountBedrockCheckGovCloudRequirements => services::gov_cloud;
     RemoteControlStatusRead => services::remote_control;

@@ -51,6 +51,7 @@ impl Requested {
             Some(SandboxSetting::Policy(policy)) => *policy != opened.sandbox,
             Some(mode) => mode_of(mode) != mode_of(&SandboxSetting::Policy(opened.sandbox.clone())),
         };
+        let profile = opened.profile.as_ref().map(|active| active.id.clone());
         let loaded = self.is_loaded;
         [
             ("model", differs(&requested.model, &opened.model)),
@@ -60,6 +61,7 @@ impl Requested {
             ("approvalPolicy", differs(&requested.approval_policy, &opened.approval_policy)),
             ("approvalsReviewer", differs(&requested.approvals_reviewer, &opened.approvals_reviewer)),
             ("sandbox", sandbox),
+            ("permissions", requested.permissions.is_some() && requested.permissions != profile),
             ("config", loaded && !requested.config.is_empty()),
             ("baseInstructions", loaded && requested.base_instructions.is_some()),
             ("developerInstructions", loaded && requested.developer_instructions.is_some()),

@@ -306,7 +306,12 @@ impl Thread {
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
-        let shown = WireTurn { started_at: Some(cx.started.at.as_second()), ..in_progress(turn_id.clone()) };
+        let root_turn_id = root_turn_id(&turn_id, &work);
+        let shown = WireTurn {
+            started_at: Some(cx.started.at.as_second()),
+            root_turn_id: Some(root_turn_id.clone()),
+            ..in_progress(turn_id.clone())
+        };
         let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: shown };
         self.events.publish(ServerNotification::TurnStarted(started)).await;
         let model = &self.settings.model;
@@ -321,6 +326,7 @@ impl Thread {
             cancel,
             replaced,
             task,
+            root_turn_id,
             goal_turn,
             queued_message: false,
             interrupts: Vec::new(),
@@ -434,7 +440,7 @@ impl Thread {
             started_at: times.started_at,
             completed_at: times.completed_at,
             duration_ms: times.duration_ms,
-            root_turn_id: None,
+            root_turn_id: Some(running.root_turn_id),
         };
         let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
@@ -615,17 +621,27 @@ pub(crate) fn new_turn_id() -> String {
 }
 
 pub(super) fn in_progress(id: String) -> WireTurn {
-    WireTurn { id, items_view: Some(TurnItemsView::NotLoaded), ..WireTurn::default() }
+    let root_turn_id = Some(id.clone());
+    WireTurn { id, items_view: Some(TurnItemsView::NotLoaded), root_turn_id, ..WireTurn::default() }
 }
 
 /// The turn of a response. That of a review has the review's hint as its first item.
 fn shown_turn(id: String, work: &Work) -> WireTurn {
     let mut turn = in_progress(id);
+    turn.root_turn_id = Some(root_turn_id(&turn.id, work));
     if let Work::Review { hint, .. } = work {
         let content = vec![UserInput::Text { text: hint.clone(), text_elements: Vec::new() }];
         turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content, client_id: None });
     }
     turn
+}
+
+/// The turn that a turn belongs to, as its request says: itself unless another is named.
+fn root_turn_id(turn_id: &str, work: &Work) -> String {
+    match work {
+        Work::Answer(answer) => answer.labels.root_turn_id.clone().unwrap_or_else(|| turn_id.to_owned()),
+        _ => turn_id.to_owned(),
+    }
 }
 
 fn refuse(reply: Option<Reply<WireTurn>>, refusal: Refusal) {

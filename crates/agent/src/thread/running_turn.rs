@@ -40,6 +40,8 @@ pub(crate) struct RunningTurn {
     /// Set before it is interrupted when another turn replaces it.
     pub(super) replaced: Arc<AtomicBool>,
     pub(super) task: AbortOnDropHandle<TurnEnd>,
+    /// The turn that it belongs to, itself unless a client named another.
+    pub(super) root_turn_id: String,
     /// It was started for the thread's goal.
     pub(super) goal_turn: bool,
     /// It was started for a queued message, which is removed at its end.

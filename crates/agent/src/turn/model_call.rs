@@ -168,7 +168,10 @@ impl TurnTask {
             input,
             tools: self.toolbox.offered(),
             parallel_tool_calls: info.parallel_tool_calls,
-            reasoning: info.supports_reasoning_summaries.then(|| Reasoning {
+            // Newer releases send an effort that was asked for to models that they do not know.
+            reasoning: (info.supports_reasoning_summaries
+                || (cx.profile.has_newer_tools() && !info.known && effort.is_some()))
+            .then(|| Reasoning {
                 effort: effort.or_else(|| info.default_effort.clone()),
                 summary: (summary != loomd_protocol::ReasoningSummary::None).then_some(summary),
             }),

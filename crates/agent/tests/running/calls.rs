@@ -117,7 +117,8 @@ async fn the_reviewers_tokens_are_added_to_the_threads_total() {
     assert_eq!(counts, [(&json!(11), &json!(11)), (&json!(112), &json!(11)), (&json!(1113), &json!(1001))]);
     let completed = world.received.of("turn/completed");
     let usage = json!({
-        "totalTokens": 1113, "inputTokens": 1110, "cachedInputTokens": 0, "outputTokens": 3, "reasoningOutputTokens": 0,
+        "totalTokens": 1113, "inputTokens": 1110, "cachedInputTokens": 0, "cacheWriteInputTokens": 0, "outputTokens": 3,
+        "reasoningOutputTokens": 0,
     });
     assert_eq!(completed[0]["usage"], usage);
 }
@@ -135,8 +136,8 @@ async fn a_completed_turn_carries_its_own_usage_and_not_that_of_the_thread() {
     let usage: Vec<_> = world.received.of("turn/completed").into_iter().map(|params| params["usage"].clone()).collect();
     let counts = |total: i64, input: i64, output: i64| {
         json!({
-            "totalTokens": total, "inputTokens": input, "cachedInputTokens": 3, "outputTokens": output,
-            "reasoningOutputTokens": 1,
+            "totalTokens": total, "inputTokens": input, "cachedInputTokens": 3, "cacheWriteInputTokens": 0,
+            "outputTokens": output, "reasoningOutputTokens": 1,
         })
     };
     assert_eq!(usage, [counts(15, 10, 5), counts(26, 20, 6), Value::Null]);

@@ -81,6 +81,7 @@ impl World {
                 approvals_reviewer: ApprovalsReviewer::User,
                 sandbox: SandboxPolicy::DangerFullAccess,
                 permissions: None,
+                profile: None,
                 reasoning_effort: None,
                 summary: None,
                 personality: None,
@@ -99,12 +100,14 @@ impl World {
                 config_folders: vec![self.home.path()],
                 extensions: Default::default(),
                 newer_tools: false,
+                openai_form: false,
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
             }),
             originator: "test".into(),
             cli_version: "0".into(),
+            thread_source: None,
             notices: Vec::new(),
         }
     }

@@ -126,9 +126,9 @@ fn review_target(argument: Option<String>) -> Result<ReviewTarget, String> {
     let rest = rest.trim().to_owned();
     match word {
         "base" | "commit" if rest.is_empty() => Err(format!("`/review {word}` needs a name after it")),
-        "base" => Ok(ReviewTarget::BaseBranch { branch: rest }),
+        "base" => Ok(ReviewTarget::BaseBranch { branch: Some(rest) }),
         "commit" => Ok(ReviewTarget::Commit { sha: rest, title: None }),
-        _ => Ok(ReviewTarget::Custom { instructions: argument }),
+        _ => Ok(ReviewTarget::Custom { instructions: Some(argument) }),
     }
 }
 

@@ -149,6 +149,8 @@ impl Handler for PromptHandler {
                 let Some(content) = self.fill_in(&server, requested_schema).await else { return refused() };
                 Some(content)
             }
+            // Only sent to clients that announced it.
+            McpServerElicitationRequest::OpenaiForm { .. } => return refused(),
             McpServerElicitationRequest::Form { .. } | McpServerElicitationRequest::Url { .. } => None,
         };
         let meta = persist.map(|persist| json!({ "persist": persist }));
@@ -202,6 +204,7 @@ fn elicitation_question(
     reply: oneshot::Sender<Answer>,
 ) -> Question {
     let (message, details, reason, meta) = match request {
+        McpServerElicitationRequest::OpenaiForm { message, meta, .. } => (message, Vec::new(), None, meta),
         McpServerElicitationRequest::Url { message, url, meta, .. } => {
             (message, vec![url.clone()], Some("Open the link, then type yes."), meta)
         }

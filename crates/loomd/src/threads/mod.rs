@@ -134,6 +134,7 @@ fn show(thread: &Thread) -> Result<()> {
                 item: item.clone(),
                 thread_id: thread.id.clone(),
                 turn_id: turn.id.clone(),
+                started_at_ms: None,
                 completed_at_ms: 0,
             };
             screen.print(&renderer.show(&ServerNotification::ItemCompleted(completed)))?;

@@ -213,3 +213,18 @@ pub struct GetWorkspaceMessagesResponse {
     pub feature_enabled: bool,
     pub messages: Vec<JsonValue>,
 }
+
+/// Params of `account/usage/read`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetAccountTokenUsageParams {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+}
+
+/// Result of `account/usage/read`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GetAccountTokenUsageResponse {
+    pub summary: JsonValue,
+}

@@ -50,7 +50,7 @@ pub struct ThreadSettings {
 }
 
 /// Params of `thread/settings/update`. What is absent or null stays as it is, except a null `serviceTier`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ThreadSettingsUpdateParams {
     pub thread_id: String,

@@ -1,7 +1,7 @@
 //! Calls about services of the vendor and of model providers, which this server answers without them.
 
 use loomd_protocol::{
-    BedrockCheckGovCloudRequirementsResponse, IgnoredParams, ModelProviderCapabilitiesReadParams,
+    BedrockCheckGovCloudRequirementsResponse, GetAccountTokenUsageParams, IgnoredParams, ModelProviderCapabilitiesReadParams,
     ModelProviderCapabilitiesReadResponse, RemoteControlConnectionStatus, RemoteControlStatusReadResponse, RpcError,
     call,
 };
@@ -20,6 +20,11 @@ pub(crate) async fn provider_capabilities(
 /// `account/workspaceMessages/read`
 pub(crate) async fn workspace_messages(_: &Context, _: IgnoredParams) -> Handled<call::AccountWorkspaceMessagesRead> {
     Err(RpcError::invalid_request("codex account authentication required to read workspace messages"))
+}
+
+/// `account/usage/read`
+pub(crate) async fn usage(_: &Context, _: GetAccountTokenUsageParams) -> Handled<call::AccountUsageRead> {
+    Err(RpcError::invalid_request("codex account authentication required to read token usage"))
 }
 
 /// `account/bedrock/checkGovCloudRequirements`

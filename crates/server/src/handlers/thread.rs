@@ -8,7 +8,7 @@ use loomd_agent::{
 };
 use loomd_organiser::Error;
 use loomd_protocol::{
-    Level, RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    Level, RpcError, SortDirection, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
     ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
     ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
@@ -165,7 +165,7 @@ pub(crate) async fn list_items(cx: &Context, params: ThreadItemsListParams) -> H
     let request = PageRequest {
         cursor: params.cursor,
         limit: params.limit,
-        direction: params.sort_direction.unwrap_or_default(),
+        direction: params.sort_direction.unwrap_or(SortDirection::Asc),
     };
     answer(cx.app.threads().items_page(id, &request, params.turn_id.as_deref()).await.map_err(wire_error)?)
 }

@@ -43,6 +43,7 @@ async fn git(client: &Client, cwd: &str, args: &[&str]) -> Result<CommandExecRes
         output_bytes_cap: Some(MAX_DIFF),
         disable_output_cap: false,
         disable_timeout: false,
+        permission_profile: None,
         timeout_ms: Some(TIMEOUT_MS),
         cwd: Some(cwd.to_owned()),
         env: None,

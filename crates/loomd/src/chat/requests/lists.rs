@@ -49,6 +49,8 @@ pub async fn mcp(client: Client) -> Result<Outcome> {
         cursor: None,
         limit: Some(SERVERS),
         detail: Some(McpServerStatusDetail::ToolsAndAuthOnly),
+        server_name: None,
+        thread_id: None,
     };
     // A server that is slow to start has a timeout of its own.
     let servers = client.with_timeout(None).mcp_server_status_list(params).await?.data;

@@ -78,6 +78,7 @@ pub fn past_turns(renderer: &mut Renderer, turns: &[Turn]) -> String {
                     item: item.clone(),
                     thread_id: String::new(),
                     turn_id: turn.id.clone(),
+                    started_at_ms: None,
                     completed_at_ms: 0,
                 })),
             };

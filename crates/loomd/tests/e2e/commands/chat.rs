@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64::Engine as _;
 use loomd_exec::{Command, Environment, Exit, Input, Output, Process, Size, StartedProcess, Stdio};
 use loomd_testkit::model::{custom_call, message, shell, streamed};
 use loomd_testkit::{Gate, Home, ScriptedModel, TIMEOUT, TerminalScreen};
@@ -14,6 +15,9 @@ use crate::common::{LOOMD, in_time};
 const ROWS: u16 = 30;
 /// Shown while no turn runs and nothing is typed.
 const READY: &str = "Ask, or /help";
+
+/// An image of one pixel.
+const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
 /// A chat in a terminal.
 struct Chat {
@@ -386,6 +390,20 @@ async fn files_are_completed_and_commands_run_in_the_shell() {
     chat.say("what was it", "tokens:").await;
     chat.until_shown("the second turn", |screen| screen.matches("tokens:").count() == 2).await;
     assert!(model.call(1).await.user_texts().iter().any(|text| text.contains("wings")));
+    chat.leave().await;
+}
+
+#[tokio::test]
+async fn an_image_that_a_prompt_names_is_attached() {
+    let model = ScriptedModel::start().await;
+    let home = home(&model);
+    let png = base64::engine::general_purpose::STANDARD.decode(PNG).unwrap();
+    std::fs::write(home.work().join("my shot.png"), png).unwrap();
+    let mut chat = Chat::start(&home, 80, &[], &[]).await;
+    chat.say("what is in my\\ shot.png?", "tokens:").await;
+    assert!(chat.text().contains("image: ") && chat.text().contains("my shot.png"), "{}", chat.text());
+    let body = model.call(0).await.body.to_string();
+    assert!(body.contains("input_image") && body.contains("data:image/png;base64,"), "{body}");
     chat.leave().await;
 }
 

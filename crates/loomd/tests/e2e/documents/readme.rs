@@ -49,8 +49,11 @@ async fn project(model: &ScriptedModel) -> Home {
         fs::write(&path, text).unwrap();
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    fs::write(home.work().join("shape.json"), r#"{ "type": "object", "properties": {}, "additionalProperties": false }"#)
-        .unwrap();
+    fs::write(
+        home.work().join("shape.json"),
+        r#"{ "type": "object", "properties": {}, "additionalProperties": false }"#,
+    )
+    .unwrap();
     let prepare = "git init -q && echo one > file && git add . && \
                    git -c user.name=me -c user.email=me@example.com commit -qm one && echo two > file";
     let prepared = shell::run(&home, prepare).await;
