@@ -264,7 +264,7 @@ impl Renderer {
                 self.calls.insert(call_id.clone(), name.clone());
                 String::new()
             }
-            ResponseItem::FunctionCallOutput { call_id, output } => self.refusal(call_id, output),
+            ResponseItem::FunctionCallOutput { call_id, output, .. } => self.refusal(call_id, output),
             ResponseItem::CustomToolCallOutput { call_id, output, .. } => self.refusal(call_id, output),
             _ => String::new(),
         }
