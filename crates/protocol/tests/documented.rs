@@ -49,7 +49,8 @@ fn methods() -> String {
     section("Notifications of the server", server_notifications());
     if !UNBUILT.is_empty() {
         writeln!(text, "\n### Known and not built ({})\n", UNBUILT.len()).unwrap();
-        text += "These requests of newer releases are answered with the error `-32601`.\n\n| method | state |\n|---|---|\n";
+        text +=
+            "These requests of newer releases are answered with the error `-32601`.\n\n| method | state |\n|---|---|\n";
         for (method, stability) in UNBUILT {
             writeln!(text, "| `{method}` | {} |", stability_name(*stability)).unwrap();
         }
