@@ -187,9 +187,13 @@ fn tail(text: &str) -> String {
 fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
     use CodexErrorInfo as I;
     match info {
-        Some(I::UsageLimitExceeded) => Phase::Budget,
+        Some(I::UsageLimitExceeded | I::SessionBudgetExceeded) => Phase::Budget,
         Some(
             I::HttpConnectionFailed { .. }
+            | I::RateLimitExceeded
+            | I::ModelNotFound
+            | I::FlexUnavailable
+            | I::PolicyCapacityUnavailable
             | I::Unauthorized
             | I::BadRequest
             | I::ResponseTooManyFailedAttempts { .. }
@@ -204,6 +208,8 @@ fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
             | I::InternalServerError
             | I::ServerOverloaded
             | I::ActiveTurnNotSteerable { .. }
+            | I::CyberPolicy
+            | I::MisalignmentPolicyViolation
             | I::Other,
         )
         | None => Phase::Response,

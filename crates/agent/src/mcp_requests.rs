@@ -12,13 +12,14 @@ use crate::agent::Agent;
 use crate::mcp::{self, StatusDetail, ThreadServer};
 use crate::refusal::Refusal;
 use crate::settings::Profile;
+use crate::thread::Op;
 use crate::threads::{LoadedThread, Threads};
 
 impl Threads {
     /// Calls a tool of one of a thread's servers, as a client asks for it: without an approval, an item or a turn. A
     /// server that is starting is waited for.
     pub async fn call_mcp_tool(&self, params: McpServerToolCallParams) -> Result<McpServerToolCallResponse, Refusal> {
-        let (id, loaded) = self.loaded_thread(&params.thread_id)?;
+        let (id, loaded) = self.started_thread(&params.thread_id).await?;
         let server = thread_server(&loaded, &params.server)?;
         let failed = |reason: String| {
             Refusal::failed(format!("tool call failed for `{}/{}`: {reason}", params.server, params.tool))
@@ -70,9 +71,18 @@ impl Threads {
         select: impl FnOnce(ServerSet) -> Result<(ServerSet, Option<String>), Refusal>,
         detail: StatusDetail,
     ) -> Result<(Vec<McpServerStatus>, Option<String>), Refusal> {
-        let (_, loaded) = self.loaded_thread(thread_id)?;
+        let (_, loaded) = self.started_thread(thread_id).await?;
         let (set, next) = select(ServerSet::clone(&loaded.mcp.configured()))?;
         Ok((mcp::thread_statuses(&loaded.mcp, &set, detail).await, next))
+    }
+
+    /// A loaded thread that has its servers: it takes them right after it was opened.
+    async fn started_thread(&self, thread_id: &str) -> Result<(ThreadId, LoadedThread), Refusal> {
+        let (id, loaded) = self.loaded_thread(thread_id)?;
+        match self.ask(&loaded, |reply| Op::Show { turns: false, reply }).await {
+            Some(_) => Ok((id, loaded)),
+            None => Err(Refusal::not_found(id)),
+        }
     }
 
     fn loaded_thread(&self, thread_id: &str) -> Result<(ThreadId, LoadedThread), Refusal> {
@@ -92,7 +102,7 @@ impl Agent {
     ) -> Result<McpResourceReadResponse, Refusal> {
         let read = match thread_id {
             Some(thread_id) => {
-                let (_, loaded) = self.threads().loaded_thread(thread_id)?;
+                let (_, loaded) = self.threads().started_thread(thread_id).await?;
                 let server = thread_server(&loaded, server)?;
                 started(&server).await?;
                 server.server.read_resource(uri, server.entry.config.tool_timeout()).await

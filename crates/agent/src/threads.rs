@@ -561,7 +561,7 @@ impl Threads {
     }
 
     /// Sends a request to a loaded thread and waits for the result; `None` when it was unloaded meanwhile.
-    async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         loaded: &LoadedThread,
         op: impl FnOnce(Reply<T>) -> Op,

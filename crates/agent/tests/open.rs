@@ -95,12 +95,13 @@ impl FrontEnd {
         opened.await.unwrap()
     }
 
-    /// The next `configWarning`.
+    /// The next warning about settings of a request. The machine may cause others.
     async fn warning(&self) -> String {
         let mut notifications = self.notifications.lock().await;
         loop {
             if let ServerNotification::ConfigWarning(warning) =
                 timeout(TIMEOUT, notifications.recv()).await.unwrap().unwrap()
+                && warning.summary.starts_with("Settings of the request")
             {
                 return warning.summary;
             }

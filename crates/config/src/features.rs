@@ -167,6 +167,8 @@ impl Feature {
             Self::ToolCallMcpElicitation => "Calls of MCP tools are approved by elicitations instead of questions.",
             Self::Personality => "`personality` is applied.",
             Self::RealtimeConversation => "Permits realtime sessions.",
+            Self::Goals => "Threads may have goals, which start turns until they are reached.",
+            Self::ApplyPatchStreamingEvents => "Clients are shown patches while the model writes them.",
             _ => return None,
         })
     }

@@ -33,7 +33,9 @@ mod warnings;
 mod without_effect;
 
 pub use config_toml::ConfigToml;
-pub use edit::{Edit, SkillRuleTarget, WriteError, WriteRequest, import_missing, set_value, write, write_skill_rule};
+pub use edit::{
+    Edit, SkillRuleTarget, WriteError, WriteRequest, import_missing, parse_key_path, set_value, write, write_skill_rule,
+};
 pub use error::ConfigError;
 pub use features::{Enablement, EnablementError, Feature, FeatureSet};
 pub use home::{HomeError, find_home, system_file};

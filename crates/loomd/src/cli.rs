@@ -9,8 +9,11 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::{doctor, exec, mcp, replay, run, skills, threads};
+use crate::{
+    account, config, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust,
+};
 
+/// An agent server for clients of the app-server protocol, and its commands for the terminal
 #[derive(Parser)]
 #[command(name = "loomd", version)]
 pub struct Cli {
@@ -36,6 +39,12 @@ pub enum Command {
     Models,
     /// Run one turn from the terminal
     Run(Box<run::Run>),
+    /// Review uncommitted changes, a branch or a commit
+    Review(Box<review::Review>),
+    /// Start a thread with the history of another
+    Fork(Box<fork::Fork>),
+    /// See a whole turn without a model: the built-in rehearsal runs it in a new folder
+    Demo(demo::Demo),
     /// Run one turn for a program, such as the TypeScript SDK
     Exec(Box<exec::Exec>),
     /// List, show, name, archive, delete and export threads
@@ -48,17 +57,21 @@ pub enum Command {
     Mcp(mcp::Mcp),
     /// Check the configuration, the sandbox, the MCP servers and whether the model answers
     Doctor(doctor::Doctor),
-    /// Configuration tools
-    Config {
-        #[command(subcommand)]
-        tool: ConfigTool,
-    },
-}
-
-#[derive(Subcommand)]
-pub enum ConfigTool {
-    /// Print the JSON Schema of config.toml
-    Schema,
+    /// Sign in to OpenAI
+    Login(account::Login),
+    /// Sign out, and delete the stored credentials
+    Logout(account::Logout),
+    /// Print which account is signed in
+    Whoami(account::Whoami),
+    /// Print, change and check config.toml
+    Config(config::Config),
+    /// Trust a project, so that its configuration applies and commands may write to it
+    Trust(trust::Trust),
+    /// Print a completion script for a shell
+    Completions(generated_docs::Completions),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(generated_docs::Man),
 }
 
 /// An invalid combination of arguments that clap does not check; exits with status 2.

@@ -6,6 +6,8 @@ use anyhow::{Result, bail};
 use loomd_client::Client;
 use loomd_client::protocol::{CwdFilter, Thread, ThreadListParams, ThreadSortKey, ThreadSourceKind};
 
+use crate::show::lines;
+
 /// The last used thread in the current folder.
 pub const LAST: &str = "last";
 
@@ -33,24 +35,30 @@ const USER_SOURCES: [ThreadSourceKind; 5] = [
 /// Returns the id of the thread with this id, name or prefix of an id. Of several threads with the same name it is the
 /// one that was updated last. `last` is the last used thread, in `cwd` if given.
 pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    if is_id(name) {
+        return Ok(name.to_owned());
+    }
     match matches(client, name, cwd).await? {
-        Matches::Named(threads) => Ok(threads.into_iter().next().unwrap_or_default()),
-        Matches::Other(ids) => only(name, ids),
+        Matches::Named(threads) => Ok(threads.into_iter().next().map(|thread| thread.id).unwrap_or_default()),
+        Matches::Other(threads) => only(name, &threads),
     }
 }
 
 /// As [`find`], but refuses a name that several threads have: for changes that are hard to undo.
 pub async fn find_only(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    if is_id(name) {
+        return Ok(name.to_owned());
+    }
     match matches(client, name, cwd).await? {
-        Matches::Named(ids) | Matches::Other(ids) => only(name, ids),
+        Matches::Named(threads) | Matches::Other(threads) => only(name, &threads),
     }
 }
 
-/// The ids that a text may mean.
+/// The threads that a text may mean.
 enum Matches {
     /// Of the threads with that name, the last updated first; at least one.
-    Named(Vec<String>),
-    Other(Vec<String>),
+    Named(Vec<Thread>),
+    Other(Vec<Thread>),
 }
 
 async fn matches(client: &Client, name: &str, cwd: Option<&str>) -> Result<Matches> {
@@ -58,33 +66,49 @@ async fn matches(client: &Client, name: &str, cwd: Option<&str>) -> Result<Match
         let cwd = cwd.filter(|_| name == LAST);
         let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
         return match client.list_threads(query).await?.data.pop() {
-            Some(thread) => Ok(Matches::Other(vec![thread.id])),
-            None => bail!("no threads in this folder; `loomd threads list --all` shows those of all folders"),
+            Some(thread) => Ok(Matches::Other(vec![thread])),
+            None => bail!("no threads in this folder; `loomd threads list --all` lists those of all folders"),
         };
-    }
-    if is_id(name) {
-        return Ok(Matches::Other(vec![name.to_owned()]));
     }
     let mut threads = Vec::new();
     for archived in [false, true] {
         threads.extend(list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?);
     }
     threads.sort_by_key(|thread| Reverse(thread.updated_at));
-    let is_named = |thread: &Thread| thread.name.as_deref() == Some(name);
-    let starts = |thread: &Thread| name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name);
-    let ids = |is_meant: &dyn Fn(&Thread) -> bool| -> Vec<String> {
-        threads.iter().filter(|thread| is_meant(thread)).map(|thread| thread.id.clone()).collect()
-    };
-    let named = ids(&is_named);
-    Ok(if named.is_empty() { Matches::Other(ids(&starts)) } else { Matches::Named(named) })
+    if threads.iter().any(|thread| thread.name.as_deref() == Some(name)) {
+        threads.retain(|thread| thread.name.as_deref() == Some(name));
+        return Ok(Matches::Named(threads));
+    }
+    threads.retain(|thread| name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name));
+    Ok(Matches::Other(threads))
 }
 
-fn only(name: &str, ids: Vec<String>) -> Result<String> {
-    match ids.as_slice() {
-        [id] => Ok(id.clone()),
-        [] => bail!("unknown thread: no id starts with `{name}`, and no thread has that name"),
-        several => bail!("ambiguous thread `{name}`: {}", several.join(", ")),
+fn only(name: &str, threads: &[Thread]) -> Result<String> {
+    match threads {
+        [thread] => Ok(thread.id.clone()),
+        [] => bail!(
+            "unknown thread `{name}`: no id starts with it, and no thread has that name; `loomd threads list --all` \
+             lists all threads"
+        ),
+        several => bail!("{}", ambiguous(name, several)),
     }
+}
+
+/// How many of the threads that a name may mean are listed.
+const LISTED: usize = 5;
+
+/// Lists the first threads that a name may mean, with their names or first prompts.
+fn ambiguous(name: &str, threads: &[Thread]) -> String {
+    let mut text = format!("`{name}` may mean {} threads; give a longer id:", threads.len());
+    for thread in threads.iter().take(LISTED) {
+        let about = thread.name.as_deref().unwrap_or(&thread.preview);
+        let about: String = lines(about).join(" ").chars().take(60).collect();
+        text += &format!("\n  {}  {}", thread.id, about.trim());
+    }
+    if threads.len() > LISTED {
+        text += &format!("\n  and {} more", threads.len() - LISTED);
+    }
+    text
 }
 
 /// Params that list threads of every provider, the last used first.

@@ -333,6 +333,7 @@ async fn an_event_counts_for_the_text_that_it_carries() {
         ThreadItem::UserMessage { id: "u".into(), content: vec![user], client_id: None },
         ThreadItem::DynamicToolCall {
             id: "d".into(),
+            namespace: None,
             tool: "t".into(),
             arguments,
             status,

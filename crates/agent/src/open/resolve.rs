@@ -28,6 +28,10 @@ use crate::working_directory::absolute;
 /// The model of a thread when neither the client nor the configuration names one.
 const DEFAULT_MODEL: &str = "gpt-5.3-codex";
 
+/// The key of a thread's `config` that requests raw events, for methods without `experimentalRawEvents`. It is no key of
+/// config.toml.
+const RAW_EVENTS: &str = "loomd.raw_events";
+
 /// Whether the model and effort of a stored thread's last turn are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restore {
@@ -128,6 +132,7 @@ fn resolve_with(
         || overrides.config.contains_key("model")
         || overrides.config.contains_key("model_reasoning_effort");
     let mut thread_config = overrides.config;
+    let raw_events = thread_config.shift_remove(RAW_EVENTS).is_some_and(|value| value == true) || overrides.raw_events;
     if let Some(sandbox) = &overrides.sandbox {
         // Set as configuration, because it takes precedence over a permission profile there.
         thread_config.insert("sandbox_mode".into(), serde_json::json!(mode_of(sandbox)));
@@ -225,7 +230,7 @@ fn resolve_with(
             catalogue,
             base_instructions: overrides.base_instructions.or_else(|| stored_instructions().map(|stored| stored.text)),
             developer_instructions: overrides.developer_instructions.or_else(|| config.developer_instructions.clone()),
-            raw_events: overrides.raw_events,
+            raw_events,
             config_folders: config_folders(&loaded),
             mcp_servers: allowed_servers(&resolved, &plugins, opener.services.mcp.as_deref())
                 .with_openai_form(client.openai_form),

@@ -144,7 +144,12 @@ impl World {
     }
 
     pub async fn steer(&self, id: ThreadId, turn: &str, text: &str) -> Result<String, Refusal> {
-        let params = TurnSteerParams { thread_id: id.to_string(), expected_turn_id: turn.into(), input: input(text) };
+        let params = TurnSteerParams {
+            thread_id: id.to_string(),
+            expected_turn_id: turn.into(),
+            input: input(text),
+            client_user_message_id: None,
+        };
         answered(async |reply| self.threads.steer(params, reply).await).await
     }
 

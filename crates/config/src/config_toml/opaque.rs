@@ -35,7 +35,7 @@ macro_rules! opaque_tables {
                 let known = [$(($key, [$($description,)? NO_EFFECT][0])),*];
                 let properties: JsonObject =
                     known.iter().map(|(key, text)| ((*key).to_owned(), json!({ "description": text }))).collect();
-                json_schema!({ "type": "object", "properties": properties })
+                json_schema!({ "type": "object", "properties": properties, "additionalProperties": true })
             }
         }
     )*};

@@ -182,9 +182,12 @@ mod tests {
             ("/Quit", Command::Quit),
             ("/exit", Command::Quit),
             ("/review", Command::Review(ReviewTarget::UncommittedChanges)),
-            ("/review base main", Command::Review(ReviewTarget::BaseBranch { branch: "main".into() })),
+            ("/review base main", Command::Review(ReviewTarget::BaseBranch { branch: Some("main".into()) })),
             ("/review commit abc", Command::Review(ReviewTarget::Commit { sha: "abc".into(), title: None })),
-            ("/review look at locks", Command::Review(ReviewTarget::Custom { instructions: "look at locks".into() })),
+            (
+                "/review look at locks",
+                Command::Review(ReviewTarget::Custom { instructions: Some("look at locks".into()) }),
+            ),
             ("/export my file.md", Command::Export(some("my file.md"))),
         ] {
             assert_eq!(parse(line), Ok(Line::Command(command)), "{line}");

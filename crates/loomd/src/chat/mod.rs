@@ -38,7 +38,7 @@ pub fn is_possible() -> bool {
 
 pub fn run(top: TopOverrides) -> Result<ExitCode> {
     let cwd = folder(top.cd())?;
-    let (setup, _) = setup_with_model(top.with(Overrides::default()), None, &cwd)?;
+    let setup = setup_with_model(top.with(Overrides::default()), None, &cwd)?;
     let history = HistoryFile::new(&setup.sources.home, setup.start.loaded.config.history.as_ref());
     // Log lines would be written into the chat.
     if !stderr().is_terminal() {

@@ -213,6 +213,9 @@ fn elicitation_question(
             let details = if fields.is_empty() { tool_lines(meta.as_ref()) } else { vec![fields.join(", ")] };
             (message, details, (!fields.is_empty()).then_some("Fill in this form?"), meta)
         }
+        McpServerElicitationRequest::OpenaiForm { message, meta, .. } => {
+            (message, Vec::new(), Some("This form cannot be shown here."), meta)
+        }
     };
     let kept = meta.as_ref().and_then(|meta| meta["persist"].as_array()).into_iter().flatten();
     let mut choices = vec![Choice::Accept];

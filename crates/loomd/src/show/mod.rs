@@ -4,7 +4,9 @@
 mod clean;
 mod fold;
 mod items;
+mod live;
 mod markdown;
+mod problem;
 mod question;
 mod render;
 mod style;
@@ -14,6 +16,7 @@ mod wrap;
 
 pub use clean::lines;
 pub use items::diff_text;
+pub use problem::problem;
 pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};

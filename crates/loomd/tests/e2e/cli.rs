@@ -37,8 +37,7 @@ async fn invalid_arguments_are_refused_with_a_reason() {
         let ended = run(&home, &args).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{args:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(words), "{args:?}: expected {words:?} in {:?}", ended.stderr);
-        let prefix = if code == 1 { "Error: " } else { "error: " };
-        assert!(ended.stderr.starts_with(prefix), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: "), "{args:?}: {}", ended.stderr);
     }
 }
 
@@ -49,7 +48,7 @@ async fn codex_home_must_be_an_existing_directory() {
     let missing = home.path().join("missing");
     for (path, words) in [(&missing, "but that path does not exist"), (&file, "but that path is not a directory")] {
         let ended = output(loomd(&home).arg("app-server").env("CODEX_HOME", path)).await;
-        let expected = format!("Error: CODEX_HOME points to {path:?}, {words}\n");
+        let expected = format!("error: CODEX_HOME points to {path:?}, {words}\n");
         assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(1), "", expected));
     }
 }
@@ -135,7 +134,7 @@ async fn an_unusable_secret_file_is_named_and_its_content_not_shown() {
     let signed = [listen.as_slice(), &["signed-bearer-token", "--ws-shared-secret-file", short.to_str().unwrap()]];
     let ended = run(&home, &signed.concat()).await;
     let expected =
-        format!("Error: signed websocket bearer secret {} must be at least 32 bytes", short.to_str().unwrap());
+        format!("error: signed websocket bearer secret {} must be at least 32 bytes", short.to_str().unwrap());
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert!(!ended.stderr.contains("only-this-short-secret"), "{}", ended.stderr);

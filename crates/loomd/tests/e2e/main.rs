@@ -11,6 +11,7 @@ mod audit;
 mod bad_input;
 mod blocking_files;
 mod cli;
+mod clients;
 mod command_exec;
 mod commands;
 mod common;

@@ -36,19 +36,11 @@ async fn git(client: &Client, cwd: &str, args: &[&str]) -> Result<CommandExecRes
     let program = ["git", "--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false"];
     let params = CommandExecParams {
         command: program.iter().chain(args).map(|word| (*word).to_owned()).collect(),
-        process_id: None,
-        tty: false,
-        stream_stdin: false,
-        stream_stdout_stderr: false,
         output_bytes_cap: Some(MAX_DIFF),
-        disable_output_cap: false,
-        disable_timeout: false,
-        permission_profile: None,
         timeout_ms: Some(TIMEOUT_MS),
         cwd: Some(cwd.to_owned()),
-        env: None,
-        size: None,
         sandbox_policy: Some(SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false }),
+        ..CommandExecParams::default()
     };
     Ok(client.exec_command(params).await?)
 }

@@ -46,11 +46,9 @@ pub async fn efforts(client: Client, model: String, current: String) -> Result<O
 
 pub async fn mcp(client: Client) -> Result<Outcome> {
     let params = ListMcpServerStatusParams {
-        cursor: None,
         limit: Some(SERVERS),
         detail: Some(McpServerStatusDetail::ToolsAndAuthOnly),
-        server_name: None,
-        thread_id: None,
+        ..ListMcpServerStatusParams::default()
     };
     // A server that is slow to start has a timeout of its own.
     let servers = client.with_timeout(None).mcp_server_status_list(params).await?.data;

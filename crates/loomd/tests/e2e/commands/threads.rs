@@ -64,7 +64,7 @@ async fn threads_are_listed_renamed_archived_and_deleted() {
     assert_eq!(listed(&done(&home, &["list", "--all"]).await), [second]);
     let gone = threads(&home, &["show", "the first"]).await;
     assert_eq!(gone.code, Some(1));
-    assert!(gone.stderr.starts_with("Error: unknown thread"), "{}", gone.stderr);
+    assert!(gone.stderr.starts_with("error: unknown thread"), "{}", gone.stderr);
 }
 
 /// Sets the time of the last change of a thread, in seconds since the epoch.

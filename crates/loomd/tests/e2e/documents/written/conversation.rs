@@ -16,6 +16,7 @@ const WIDTH: usize = 120;
 /// Members that are shown of objects with more; the rest is an ellipsis.
 const SHOWN: &[(&str, &[&str])] = &[
     ("thread", &["id", "preview", "modelProvider", "createdAt", "status", "cwd", "name", "turns"]),
+    ("turn", &["id", "items", "status", "error"]),
     ("result", &["thread", "turn", "turnId", "model", "modelProvider", "cwd", "approvalPolicy", "sandbox"]),
 ];
 
@@ -110,6 +111,8 @@ impl Conversation {
             },
             Value::Array(items) => items.iter_mut().for_each(|item| self.settle("", item)),
             Value::Object(members) => {
+                // Numbers of tokens depend on the machine.
+                members.shift_remove("usage");
                 if let Some((_, shown)) = SHOWN.iter().find(|(name, _)| *name == key) {
                     shorten(members, shown);
                 }
