@@ -1,7 +1,8 @@
 //! The state of a thread that other tasks can read: its wire form, its status, its running turn.
 
 use loomd_protocol::{
-    ReasoningEffort, ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadEnvironment, ThreadStatus, ThreadStatusChangedNotification, SessionSource, SubAgentSource,
+    ReasoningEffort, ServerNotification, SessionSource, SubAgentSource, Thread as WireThread, ThreadActiveFlag,
+    ThreadEnvironment, ThreadStatus, ThreadStatusChangedNotification,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -77,10 +78,8 @@ struct ShownSettings {
 impl ViewState {
     fn dress(&self, thread: &mut WireThread) {
         // Agents that are addressed by a path take input of their parents only.
-        let directed = matches!(
-            &thread.source,
-            SessionSource::SubAgent(SubAgentSource::ThreadSpawn { agent_path: Some(_), .. })
-        );
+        let directed =
+            matches!(&thread.source, SessionSource::SubAgent(SubAgentSource::ThreadSpawn { agent_path: Some(_), .. }));
         thread.can_accept_direct_input = Some(!directed);
         if let Some(settings) = &self.settings {
             thread.model = Some(settings.model.clone());

@@ -53,9 +53,7 @@ pub(crate) async fn spawn(cx: &Context, params: ProcessSpawnParams) -> Handled<c
     let program = command.first().cloned().unwrap_or_default();
     let arguments = command.len().saturating_sub(1);
     let command = Command::new(command, cwd.into_path_buf(), environment);
-    let mut started = Process::start(&command, request.stdio)
-        .await
-        .map_err(not_spawned)?;
+    let mut started = Process::start(&command, request.stdio).await.map_err(not_spawned)?;
     registered.started(&mut started);
     info!(target: "audit", client = cx.client.identity.name, handle, program, arguments, "process/spawn");
     let running =
