@@ -187,7 +187,7 @@ fn tail(text: &str) -> String {
 fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
     use CodexErrorInfo as I;
     match info {
-        Some(I::UsageLimitExceeded) => Phase::Budget,
+        Some(I::UsageLimitExceeded | I::SessionBudgetExceeded) => Phase::Budget,
         Some(
             I::HttpConnectionFailed { .. }
             | I::Unauthorized
@@ -203,6 +203,12 @@ fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
             | I::ThreadRollbackFailed
             | I::InternalServerError
             | I::ServerOverloaded
+            | I::RateLimitExceeded
+            | I::ModelNotFound
+            | I::CyberPolicy
+            | I::MisalignmentPolicyViolation
+            | I::PolicyCapacityUnavailable
+            | I::FlexUnavailable
             | I::ActiveTurnNotSteerable { .. }
             | I::Other,
         )
