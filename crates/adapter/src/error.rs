@@ -207,12 +207,6 @@ fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
             | I::ThreadRollbackFailed
             | I::InternalServerError
             | I::ServerOverloaded
-            | I::RateLimitExceeded
-            | I::ModelNotFound
-            | I::CyberPolicy
-            | I::MisalignmentPolicyViolation
-            | I::PolicyCapacityUnavailable
-            | I::FlexUnavailable
             | I::ActiveTurnNotSteerable { .. }
             | I::CyberPolicy
             | I::MisalignmentPolicyViolation

@@ -45,7 +45,7 @@ impl AgentTable {
     fn notify(&mut self, id: ThreadId, notice: Notice) {
         let Notice { item, activity } = notice;
         let input = match activity {
-            Some(activity) => Input::Agent { item, activity },
+            Some(activity) => Input::Agent { item, activity: Box::new(activity) },
             None => Input::Injected(item),
         };
         let refused = match self.inboxes.get(&id) {

@@ -18,7 +18,7 @@ pub(crate) enum Input {
     /// User input, which is published as an item.
     User(UserMessageInput),
     /// A message of another agent, and what is shown of it.
-    Agent { item: Box<ResponseItem>, activity: CompletedItem },
+    Agent { item: Box<ResponseItem>, activity: Box<CompletedItem> },
     /// An item that is added to the conversation only, such as the end of a child agent.
     Injected(Box<ResponseItem>),
 }

@@ -205,8 +205,13 @@ fn of_turn(turn: &Turn, term: &Term) -> Vec<(OccurrenceCursor, ThreadSearchOccur
 fn texts(item: &ThreadItem) -> Vec<&str> {
     match item {
         ThreadItem::UserMessage { content, .. } => {
-            let text = |input| if let &UserInput::Text { ref text, .. } = input { Some(text.as_str()) } else { None };
-            content.iter().filter_map(text).collect()
+            let mut texts = Vec::new();
+            for input in content {
+                if let UserInput::Text { text, .. } = input {
+                    texts.push(text.as_str());
+                }
+            }
+            texts
         }
         ThreadItem::AgentMessage { text, .. } => vec![text],
         _ => Vec::new(),

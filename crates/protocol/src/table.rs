@@ -247,6 +247,7 @@ macro_rules! client_requests {
     )*) => {
         /// A decoded client request.
         #[derive(Clone, Debug, PartialEq)]
+        #[allow(clippy::large_enum_variant, reason = "it is moved once, from the decoder to its handler")]
         pub enum ClientRequest {
             $(#[doc = concat!("`", $method, "`")] $variant($params),)*
         }

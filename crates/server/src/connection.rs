@@ -356,6 +356,12 @@ fn is_traceparent(text: &str) -> bool {
         })
 }
 
+/// Whether a client answers elicitations of the mode `openai/form`.
+fn has_openai_form(capabilities: &InitializeCapabilities) -> bool {
+    capabilities.mcp_server_openai_form_elicitation == Some(true)
+        || capabilities.extensions.as_ref().is_some_and(|extensions| extensions.contains_key("openai/form"))
+}
+
 #[cfg(test)]
 mod tests {
     use std::future::pending;
@@ -474,10 +480,4 @@ mod tests {
             assert!(!is_traceparent(bad), "{bad}");
         }
     }
-}
-
-/// Whether a client answers elicitations of the mode `openai/form`.
-fn has_openai_form(capabilities: &InitializeCapabilities) -> bool {
-    capabilities.mcp_server_openai_form_elicitation == Some(true)
-        || capabilities.extensions.as_ref().is_some_and(|extensions| extensions.contains_key("openai/form"))
 }

@@ -1,5 +1,7 @@
 //! Goals and queues: what survives, in which order, and what two processes on one home see of each other.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may stop")]
+
 use loomd_protocol::{ThreadGoalStatus, UserInput};
 use loomd_store::{Enqueued, FileStore, Goal, Options, QueuedMessage, Store, ThreadId, WorkStore};
 use uuid::Uuid;

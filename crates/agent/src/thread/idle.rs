@@ -54,8 +54,9 @@ impl Thread {
         let facts = IdleFacts { queued, interrupted, goal: goal.as_ref(), plan_mode };
         match next_idle_work(&facts) {
             Some(IdleWork::QueuedMessage) => {
+                let has_begun = self.begin_queued_turn(None, None).await?;
                 // All entries may be claims of a turn that had started.
-                if !self.begin_queued_turn(None, None).await? && goal.is_some() {
+                if !has_begun && goal.is_some() {
                     self.begin_goal_turn(plan_mode).await?;
                 }
             }

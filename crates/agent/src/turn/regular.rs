@@ -137,7 +137,7 @@ impl TurnTask {
             }
             Input::Agent { item, activity } => {
                 self.append(&item).await;
-                self.cx.complete_at_once(activity).await;
+                self.cx.complete_at_once(*activity).await;
                 Ok(true)
             }
         }

@@ -191,7 +191,9 @@ async fn unsubscribing_ends_the_turn_before_the_thread_is_unloaded() {
     world.model.reply(shell("sleep 30"));
     let turn = world.say(id, "first").await.expect("a turn");
     world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
-    answered(async |reply| world.threads.unsubscribe(id, crate::world::ME, true, reply).await).await.expect("it was joined");
+    answered(async |reply| world.threads.unsubscribe(id, crate::world::ME, true, reply).await)
+        .await
+        .expect("it was joined");
     world.received.find("thread/closed", |_| true).await;
     assert!(!world.threads.is_loaded(id));
     assert_eq!(

@@ -135,7 +135,7 @@ async fn test_6_steering_names_the_turn_that_is_expected() {
         thread_id: "t".into(),
         input: Input::text("more").0,
         expected_turn_id: "u".into(),
-        client_user_message_id: None
+        client_user_message_id: None,
     };
     let (steered, params) =
         tokio::join!(thread.client().steer_turn(params), server.answer("turn/steer", json!({ "turnId": "u" })));

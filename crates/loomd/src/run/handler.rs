@@ -204,7 +204,6 @@ fn elicitation_question(
     reply: oneshot::Sender<Answer>,
 ) -> Question {
     let (message, details, reason, meta) = match request {
-        McpServerElicitationRequest::OpenaiForm { message, meta, .. } => (message, Vec::new(), None, meta),
         McpServerElicitationRequest::Url { message, url, meta, .. } => {
             (message, vec![url.clone()], Some("Open the link, then type yes."), meta)
         }

@@ -186,6 +186,10 @@ pub enum PatchChangeKind {
 /// An item of a turn: a message, a command, a file change, ...
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "items are kept behind an Arc or in the order of a turn, and most are commands of about the same size"
+)]
 pub enum ThreadItem {
     UserMessage {
         id: String,

@@ -118,6 +118,7 @@ pub struct ThreadTimelineListParams {
 /// One event of a thread's history, at its position in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[allow(clippy::large_enum_variant, reason = "most entries are items")]
 pub enum ThreadTimelineEntry {
     TurnStarted {
         position: u64,

@@ -16,7 +16,7 @@ pub(crate) async fn list(
     params: ExperimentalFeatureListParams,
 ) -> Handled<call::ExperimentalFeatureList> {
     let features = match &params.thread_id {
-        Some(thread_id) => cx.app.threads().loaded_profile(thread_id).map_err(wire_error)?.config.features.clone(),
+        Some(thread_id) => cx.app.threads().loaded_profile(thread_id).map_err(wire_error)?.config.features,
         None => {
             let loaded = loomd_config::load(&cx.app.sources.request());
             let features = loaded.and_then(|loaded| loaded.features());
