@@ -15,6 +15,7 @@ mod busy;
 mod confinement;
 mod context;
 mod conversation;
+mod denials;
 mod event;
 mod event_log;
 mod event_sink;

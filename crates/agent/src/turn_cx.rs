@@ -19,9 +19,9 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::denials::Denials;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
-use crate::guard::Denials;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};

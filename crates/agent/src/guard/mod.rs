@@ -4,7 +4,6 @@
 mod command;
 mod cx;
 mod denial;
-mod denials;
 mod hosts;
 mod patch;
 mod reviewer;
@@ -20,11 +19,11 @@ use parking_lot::Mutex;
 pub(crate) use command::{Candidate, CommandOptions, CommandPermit, WantedPermissions, check_options, clear, retry};
 pub(crate) use cx::ActionCx;
 pub(crate) use denial::{DECLINED, Denial};
-pub(crate) use denials::Denials;
 pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchPermit, clear_patch, request_patch_approval};
 pub(crate) use reviewer::judge;
 
+use crate::denials::Denials;
 use crate::grants::Grants;
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
