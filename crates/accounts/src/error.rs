@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{MissingAccount, TokenError};
+use crate::TokenError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
@@ -22,8 +22,6 @@ pub enum AccountError {
     ExternalDisabled,
     #[error("External auth must use workspace {expected}, but received \"{received}\".")]
     WrongWorkspace { expected: String, received: String },
-    #[error("Invalid request: {0}")]
-    MissingAccount(MissingAccount),
     #[error("API key must not be empty")]
     EmptyKey,
     #[error("email and plan type are required for chatgpt authentication")]
@@ -61,7 +59,6 @@ impl AccountError {
             | Self::NoDeviceCodes
             | Self::ExternalDisabled
             | Self::WrongWorkspace { .. }
-            | Self::MissingAccount(_)
             | Self::EmptyKey
             | Self::NoEmail
             | Self::NoLimits

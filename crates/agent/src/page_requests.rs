@@ -8,8 +8,7 @@ use loomd_store::{Error, ThreadId};
 use crate::pages::{OpenTurn, TurnSource};
 use crate::paging::{PageBuilder, PageRequest};
 use crate::refusal::Refusal;
-use crate::threads::{Threads, unreadable};
-use crate::view::Persistence;
+use crate::threads::{Threads, has_turns, unreadable};
 
 impl Threads {
     /// Returns a page of a thread's turns.
@@ -21,7 +20,7 @@ impl Threads {
     ) -> Result<ThreadTurnsListResponse, Refusal> {
         let mut page = PageBuilder::<Turn>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
-        self.each_turn(id, anchor.as_deref(), direction, |_, turn| {
+        self.each_turn(id, anchor.as_deref(), direction, |turn| {
             page.add(turn, view);
             !page.is_full()
         })
@@ -38,7 +37,7 @@ impl Threads {
     ) -> Result<ThreadItemsListResponse, Refusal> {
         let mut page = PageBuilder::<ThreadItemEntry>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
-        self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |_, turn| {
+        self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |turn| {
             let wanted = turn_id.is_none_or(|id| turn.id == id);
             if wanted {
                 page.add(turn);
@@ -50,25 +49,19 @@ impl Threads {
         page.finish()
     }
 
-    /// Calls `take` with a thread's turns and their numbers, in order, from the one with the id `from` or else the first,
-    /// until it returns false. Not called when no turn has the id.
-    pub(crate) async fn each_turn(
+    /// Calls `take` with a thread's turns in order, from the one with the id `from` or else the first, until it returns
+    /// false. Not called when no turn has the id.
+    async fn each_turn(
         &self,
         id: ThreadId,
         from: Option<&str>,
         direction: SortDirection,
-        take: impl FnMut(usize, Turn) -> bool,
+        take: impl FnMut(Turn) -> bool,
     ) -> Result<(), Refusal> {
         let _lane = self.lanes.enter(id).await;
         let running = match self.get(id) {
             Some(loaded) => {
-                match loaded.view.persistence() {
-                    Persistence::Stored => {}
-                    Persistence::Pending => return Ok(()),
-                    Persistence::Ephemeral => {
-                        return Err(Refusal::invalid("ephemeral threads do not support thread/turns/list"));
-                    }
-                }
+                has_turns(id, &loaded)?;
                 // Taken before the rollout is read: an item that completes meanwhile is found in the rollout.
                 loaded
                     .view

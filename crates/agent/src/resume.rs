@@ -12,7 +12,7 @@ use crate::message::text_of;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, full, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, new_meta};
 use crate::view::{Persistence, View};
 use crate::{git, history, markers};
 
@@ -127,14 +127,11 @@ async fn prepare(
         stored.meta = meta;
     }
     let last_turn = history::last_turn_context(reader).await.map_err(unloadable)?;
-    let changed = history::last_settings(reader).await.map_err(unloadable)?;
-    let basis = Basis { thread: stored, last_turn: last_turn.as_ref(), changed: changed.as_ref() };
-    let resolved = resolve(Some(basis))?;
-    let mut turns = match turns {
+    let resolved = resolve(Some(Basis { thread: stored, last_turn: last_turn.as_ref() }))?;
+    let turns = match turns {
         true => history::turns(reader, false).await.map_err(unloadable)?,
         false => Vec::new(),
     };
-    full(&mut turns);
     Ok((resolved, turns))
 }
 

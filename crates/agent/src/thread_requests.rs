@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadAttachmentOperation,
-    ThreadAttachmentUpdatedNotification, ThreadDeletedNotification, ThreadUnarchivedNotification,
+    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
+    ThreadUnarchivedNotification,
 };
 use loomd_store::{Error, GitPatch, ThreadId};
 
@@ -123,30 +123,14 @@ impl Threads {
         let deleted = async {
             self.store.find(id, None).await?;
             self.unload(id).await;
-            self.store.delete(id).await?;
-            let attached = self.services.organiser.run(move |organiser| organiser.deleted(id)).await;
-            Ok(attached.unwrap_or_else(|error| {
-                tracing::warn!(%error, thread = %id, "what users added to a deleted thread could not be removed");
-                Vec::new()
-            }))
+            Ok(self.store.delete(id).await?)
         };
-        match deleted.await {
-            Ok(attached) => {
-                reply(Ok(()));
-                for attachment in attached {
-                    let notification = ThreadAttachmentUpdatedNotification {
-                        thread_id: id.to_string(),
-                        attachment_type: attachment.attachment_type,
-                        identity_key: attachment.identity_key,
-                        attachment_id: attachment.id,
-                        operation: ThreadAttachmentOperation::Deleted,
-                    };
-                    self.event_sink.broadcast(ServerNotification::ThreadAttachmentUpdated(notification)).await;
-                }
-                let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
-                self.event_sink.broadcast(ServerNotification::ThreadDeleted(deleted)).await;
-            }
-            Err(refusal) => reply(Err(refusal)),
+        let deleted = deleted.await;
+        let told = deleted.is_ok();
+        reply(deleted);
+        if told {
+            let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
+            self.event_sink.broadcast(ServerNotification::ThreadDeleted(deleted)).await;
         }
     }
 }

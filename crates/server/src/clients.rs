@@ -6,6 +6,7 @@ use loomd_accounts::{Accounts, ClientId, Host, RequestError};
 use loomd_config::ManagedRequirements;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
+use tracing::error;
 
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
@@ -22,7 +23,10 @@ pub(crate) struct Clients {
 impl Host for Clients {
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            self.connections.broadcast(&Notification::new(notification)).await;
+            match Notification::new(notification) {
+                Ok(notification) => self.connections.broadcast(&notification).await,
+                Err(error) => error!(%error, "cannot serialize a notification"),
+            }
         })
     }
 
@@ -33,15 +37,18 @@ impl Host for Clients {
     ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
         Box::pin(async move {
             let first = first.map(|ClientId(id)| ConnectionId(id));
-            let asked = match first.filter(|id| self.connections.contains(*id)) {
+            let asked = match first.filter(|id| self.connections.outbound(*id).is_some()) {
                 Some(first) => vec![first],
                 None => self.connections.ids(),
             };
-            if asked.is_empty() {
+            let queues: Vec<_> = asked.iter().filter_map(|id| self.connections.outbound(*id)).collect();
+            if queues.is_empty() {
                 return Err(RequestError::NoClient);
             }
-            let mut open = self.server_requests.open(asked.clone(), &request).map_err(|_| RequestError::NoClient)?;
-            self.connections.request(&asked, &open.message);
+            let mut open = self.server_requests.open(asked, &request).map_err(|_| RequestError::NoClient)?;
+            for outbound in queues {
+                outbound.request(open.json.clone());
+            }
             (&mut open.answer).await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })
     }

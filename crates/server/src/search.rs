@@ -9,6 +9,7 @@ use loomd_agent::working_directory;
 use loomd_protocol::{AbsolutePathBuf, ServerNotification};
 use loomd_search::{Deliver, SessionEvent, Sessions, Trees};
 use parking_lot::Mutex;
+use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
 use crate::outbound::Notification;
@@ -68,7 +69,12 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
                 SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
                 SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
             });
-            connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
+            match notification {
+                Ok(notification) => {
+                    connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
+                }
+                Err(error) => error!(%error, "cannot serialize a notification"),
+            }
         })
     })
 }

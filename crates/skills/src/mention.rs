@@ -119,7 +119,6 @@ mod tests {
             path: path.into(),
             scope: SkillScope::User,
             enabled: true,
-            plugin_id: None,
         }
     }
 

@@ -37,7 +37,6 @@ mod reference;
 pub mod soak;
 mod stdio;
 mod task;
-mod terminal_screen;
 mod tls;
 mod watched_value;
 mod ws;
@@ -55,7 +54,6 @@ pub use peer::Peer;
 pub use process::{Process, Signal};
 pub use reference::reference;
 pub use stdio::Server;
-pub use terminal_screen::TerminalScreen;
 pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 

@@ -173,8 +173,11 @@ impl Copier<'_> {
     fn copy_file(&mut self, mut source: File, path: &Path) -> Result<(), WorkspaceError> {
         let destination =
             if path.as_os_str().is_empty() { self.destination.clone() } else { self.destination.join(path) };
-        if !self.copy_bytes(&mut source, &destination).map_err(|error| self.failed(path, error))? {
-            return Err(self.over_budget(path));
+        let copied = self.copy_bytes(&mut source, &destination);
+        match copied {
+            Ok(Some(())) => {}
+            Ok(None) => return Err(self.over_budget(path)),
+            Err(error) => return Err(self.failed(path, error)),
         }
         self.preview.files += 1;
         if self.preview.entries.len() < PREVIEW {
@@ -183,8 +186,8 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// Returns false once a budget is exceeded.
-    fn copy_bytes(&mut self, source: &mut File, destination: &Path) -> io::Result<bool> {
+    /// `None` once a budget is exceeded.
+    fn copy_bytes(&mut self, source: &mut File, destination: &Path) -> io::Result<Option<()>> {
         if let Some(parent) = destination.parent() {
             create_folders(parent)?;
         }
@@ -194,14 +197,14 @@ impl Copier<'_> {
         let mut chunk = vec![0; CHUNK];
         loop {
             let count = match source.read(&mut chunk) {
-                Ok(0) => return Ok(true),
+                Ok(0) => return Ok(Some(())),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             self.preview.bytes += count as u64;
             if self.preview.bytes > self.left || self.mount.max_bytes.is_some_and(|max| self.preview.bytes > max) {
-                return Ok(false);
+                return Ok(None);
             }
             copy.write_all(&chunk[..count])?;
         }

@@ -16,7 +16,6 @@ use thiserror::Error;
 
 pub use mount::{HostMount, MountPreview};
 
-use crate::hex::hex;
 use crate::prompt::Section;
 use mount::CheckedMount;
 
@@ -174,5 +173,8 @@ fn fingerprint(sorted: &[CheckedMount], max_bytes: u64) -> String {
             globs.iter().for_each(|glob| add(glob.as_bytes()));
         }
     }
-    hex(&hash.finalize())
+    hash.finalize().iter().fold(String::new(), |mut text, byte| {
+        _ = write!(text, "{byte:02x}");
+        text
+    })
 }

@@ -148,7 +148,6 @@ fn a_client_cannot_hide_from_its_command_that_the_network_is_disabled() {
         cwd: Some(PathBuf::from("/")),
         env: [(NETWORK_DISABLED.to_owned(), None), ("MINE".to_owned(), Some("1".to_owned()))].into(),
         sandbox_policy: None,
-        permission_profile: None,
     };
     let policy = external(NetworkAccess::Restricted);
     let launch = launch_for_client(&policy, &setting.config, request, &surroundings).unwrap();

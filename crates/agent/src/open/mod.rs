@@ -9,7 +9,6 @@ mod models;
 mod opener;
 mod overrides;
 mod resolve;
-mod unapplied;
 
 pub(crate) use dynamic_tools::check_dynamic_tools;
 pub(crate) use enforcement::Enforcement;
@@ -18,4 +17,3 @@ pub use models::Replay;
 pub(crate) use opener::Opener;
 pub use overrides::{ClientIdentity, ThreadOverrides};
 pub(crate) use resolve::Restore;
-pub(crate) use unapplied::Requested;

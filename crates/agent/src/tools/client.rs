@@ -63,17 +63,16 @@ impl Tool for ClientTool {
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
-        Box::pin(run(cx, call, self.namespace.as_deref()))
+        Box::pin(run(cx, call))
     }
 }
 
-async fn run(cx: &ToolCx, call: &Call, namespace: Option<&str>) -> ToolResult {
+async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let arguments: JsonValue = call.arguments()?;
     let turn = &cx.action.turn;
     let begun = Instant::now();
     let item = |status, content_items: Option<Vec<Content>>, success| ThreadItem::DynamicToolCall {
         id: call.id.clone(),
-        namespace: namespace.map(str::to_owned),
         tool: call.name.clone(),
         arguments: arguments.clone(),
         status,
@@ -86,7 +85,6 @@ async fn run(cx: &ToolCx, call: &Call, namespace: Option<&str>) -> ToolResult {
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         call_id: call.id.clone(),
-        namespace: namespace.map(str::to_owned),
         tool: call.name.clone(),
         arguments: arguments.clone(),
     };
@@ -100,7 +98,6 @@ async fn run(cx: &ToolCx, call: &Call, namespace: Option<&str>) -> ToolResult {
     let event = StoredResponse {
         call_id: call.id.clone(),
         turn_id: turn.turn_id.clone(),
-        namespace: namespace.map(str::to_owned),
         tool: call.name.clone(),
         arguments: arguments.clone(),
         content_items: response.content_items.clone(),

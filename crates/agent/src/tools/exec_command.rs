@@ -107,14 +107,7 @@ impl Tool for ExecCommand {
 async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> ToolResult {
     let turn = &cx.action.turn;
     let reserved = cx.thread.terminals.sessions.reserve();
-    let mut session = Session {
-        call_id: call.id.clone(),
-        turn_id: turn.turn_id.clone(),
-        id: reserved.id(),
-        argv,
-        cwd,
-        script: args.cmd.clone(),
-    };
+    let mut session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
     turn.started(session.item(None)).await;
     let (argv, cwd) = (session.argv.clone(), session.cwd.clone());
     let candidate =
@@ -260,9 +253,7 @@ async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -
 fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<SessionEnd>) {
     let shown = CancellationToken::new();
     let argv = session.argv.as_slice().into();
-    let (item_id, script, cwd) =
-        (session.call_id.clone(), session.script.clone(), session.cwd.to_string_lossy().into_owned());
-    cx.thread.terminals.opened(session.id, TerminalSession { item_id, argv, script, cwd, shown });
+    cx.thread.terminals.opened(session.id, TerminalSession { item_id: session.call_id.clone(), argv, shown });
     let (host, terminals) = (Arc::clone(&cx.thread.host), Arc::clone(&cx.thread.terminals));
     let thread = cx.action.turn.thread;
     tokio::spawn(async move {
@@ -281,8 +272,6 @@ struct Session {
     id: u32,
     argv: Vec<String>,
     cwd: PathBuf,
-    /// As the model wrote it.
-    script: String,
 }
 
 impl Session {

@@ -23,16 +23,6 @@ pub(crate) trait Tool: Send + Sync {
     /// The spec that the model is sent; `None` when the tool is not offered in this scope.
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec>;
 
-    /// The namespace that the model is sent the spec in, with a description; `None` for a tool of its own.
-    fn group(&self) -> Option<ToolGroup> {
-        None
-    }
-
-    /// Whether a call names this tool.
-    fn matches(&self, call: &Call) -> bool {
-        self.name().matches(call)
-    }
-
     /// Whether it may run beside others of the same answer, provided that it was offered.
     fn parallel(&self) -> bool {
         false
@@ -60,13 +50,6 @@ pub(crate) trait Tool: Send + Sync {
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a>;
-}
-
-/// A namespace of tools, which is offered as one tool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ToolGroup {
-    pub name: &'static str,
-    pub description: &'static str,
 }
 
 /// The name by which a model calls a tool.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use loomd_testkit::model::{Usage, completed, custom_call, error, message};
+use loomd_testkit::model::{Usage, completed, custom_call, message};
 use serde_json::{Value, json};
 
 use crate::world::{World, answered, input};
@@ -115,76 +115,6 @@ async fn the_reviewers_tokens_are_added_to_the_threads_total() {
         .map(|used| (&used["tokenUsage"]["total"]["totalTokens"], &used["tokenUsage"]["last"]["totalTokens"]))
         .collect();
     assert_eq!(counts, [(&json!(11), &json!(11)), (&json!(112), &json!(11)), (&json!(1113), &json!(1001))]);
-    let completed = world.received.of("turn/completed");
-    let usage = json!({
-        "totalTokens": 1113, "inputTokens": 1110, "cachedInputTokens": 0, "cacheWriteInputTokens": 0, "outputTokens": 3,
-        "reasoningOutputTokens": 0,
-    });
-    assert_eq!(completed[0]["usage"], usage);
-}
-
-#[tokio::test]
-async fn a_completed_turn_carries_its_own_usage_and_not_that_of_the_thread() {
-    let world = World::new().await;
-    let took = |input, output| completed(Usage { input, cached: 3, output, reasoning: 1 });
-    world.model.reply(message("one").then(took(10, 5))).reply(message("two").then(took(20, 6)));
-    let id = world.start(false).await;
-    world.ask(id, "one").await;
-    world.ask(id, "two").await;
-    world.model.reply(error(400, "invalid_request_error", "no"));
-    assert_eq!(world.ask(id, "three").await, "failed");
-    let usage: Vec<_> = world.received.of("turn/completed").into_iter().map(|params| params["usage"].clone()).collect();
-    let counts = |total: i64, input: i64, output: i64| {
-        json!({
-            "totalTokens": total, "inputTokens": input, "cachedInputTokens": 3, "cacheWriteInputTokens": 0,
-            "outputTokens": output, "reasoningOutputTokens": 1,
-        })
-    };
-    assert_eq!(usage, [counts(15, 10, 5), counts(26, 20, 6), Value::Null]);
-}
-
-#[tokio::test]
-async fn a_review_against_no_named_branch_is_against_the_default_branch() {
-    let world = World::new().await;
-    let work = world.home.work();
-    let git = |arguments: &[&str]| {
-        let mut git = Command::new("git");
-        git.args(["-c", "user.name=t", "-c", "user.email=t@example.com"]).args(arguments).current_dir(&work);
-        let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git");
-        assert!(done.status.success(), "{done:?}");
-        String::from_utf8(done.stdout).unwrap().trim().to_owned()
-    };
-    let id = world.start(false).await;
-    let review = async |target: Value| -> Result<loomd_protocol::Turn, loomd_agent::Refusal> {
-        let target = serde_json::from_value(target).unwrap();
-        answered(async |reply| world.threads.review(id, target, reply).await).await
-    };
-    git(&["init", "-q", "-b", "trunk"]);
-    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
-    let refused = review(json!({ "type": "baseBranch" })).await.unwrap_err().to_string();
-    assert!(refused.starts_with("branch is missing, and the repository of"), "{refused}");
-    // A local branch with a usual name, and then the one that the remote names.
-    git(&["branch", "main"]);
-    git(&["switch", "-q", "-c", "topic"]);
-    git(&["commit", "-q", "--allow-empty", "-m", "second"]);
-    git(&["remote", "add", "origin", "https://host.example/a.git"]);
-    for (number, branch) in ["main", "trunk"].into_iter().enumerate() {
-        let turn = review(json!({ "type": "baseBranch" })).await.unwrap();
-        world.ended(&turn.id).await;
-        let asked = world.model.call(number).await.body["input"].to_string();
-        let base = git(&["merge-base", "HEAD", branch]);
-        assert!(asked.contains(&format!("'{branch}'")) && asked.contains(&base), "{asked}");
-        git(&["symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/trunk"]);
-    }
-    let turn = review(json!({ "type": "custom" })).await.unwrap();
-    world.ended(&turn.id).await;
-    let asked = world.model.call(2).await.body["input"].to_string();
-    assert!(asked.contains("Review the latest changes"), "{asked}");
-    // The stored targets are those of the reference: complete.
-    let path = world.threads.read(id, false, "").await.unwrap().path.unwrap();
-    let stored = std::fs::read_to_string(path).unwrap();
-    assert!(stored.contains(r#""target":{"type":"baseBranch","branch":"trunk"}"#), "{stored}");
-    assert!(stored.contains(r#""target":{"type":"custom","instructions":"Review the latest"#), "{stored}");
 }
 
 #[tokio::test]

@@ -131,12 +131,7 @@ async fn test_5_running_a_turn_collects_its_items() {
 #[tokio::test]
 async fn test_6_steering_names_the_turn_that_is_expected() {
     let (thread, mut server) = with_thread(Options::default()).await;
-    let params = TurnSteerParams {
-        thread_id: "t".into(),
-        input: Input::text("more").0,
-        expected_turn_id: "u".into(),
-        client_user_message_id: None,
-    };
+    let params = TurnSteerParams { thread_id: "t".into(), input: Input::text("more").0, expected_turn_id: "u".into() };
     let (steered, params) =
         tokio::join!(thread.client().steer_turn(params), server.answer("turn/steer", json!({ "turnId": "u" })));
     assert_eq!(params, json!({ "threadId": "t", "input": text("more"), "expectedTurnId": "u" }));

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_input;
-mod documented;
 mod external_agent;
 mod loading;
 mod projects;

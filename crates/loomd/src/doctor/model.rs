@@ -7,7 +7,6 @@ use loomd_client::{Client, Error};
 use tokio::time::timeout;
 
 use super::Finding::{self, Fail, Pass, Warn};
-use crate::show::problem;
 
 /// How long the model may take for its one-word answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -39,7 +38,7 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
             Pass(format!("it answers in {took:.1}s, with {tokens} tokens"))
         }
         Ok(Err(Error::TurnFailed(done))) => {
-            let error = done.turn.error.as_ref().map(problem).unwrap_or_default();
+            let error = done.turn.error.map(|error| error.message).unwrap_or_default();
             Fail(format!("the turn failed: {error}"))
         }
         Ok(Err(error)) => Fail(format!("the turn failed: {error}")),

@@ -14,7 +14,7 @@ pub struct Threads {
     pub overrides: Overrides,
 }
 
-/// A thread is given by its id, its name (of several, the last updated), a prefix of its id, or `last`.
+/// A thread is given by its id, a prefix of its id, its name, or `last`.
 #[derive(Subcommand)]
 pub enum ThreadsCommand {
     /// List threads, the last used first

@@ -62,7 +62,6 @@ impl Script {
                 cwd: None,
             }),
             startup_timeout: Duration::from_secs(20),
-            openai_form: false,
         }
     }
 }
@@ -77,12 +76,7 @@ pub fn http_config(url: String) -> ServerConfig {
         scopes: None,
         authorization: loomd_mcp::Authorization::OAuth,
     };
-    ServerConfig {
-        name: "web".into(),
-        endpoint: Endpoint::Http(server),
-        startup_timeout: Duration::from_secs(20),
-        openai_form: false,
-    }
+    ServerConfig { name: "web".into(), endpoint: Endpoint::Http(server), startup_timeout: Duration::from_secs(20) }
 }
 
 pub fn servers() -> Servers {

@@ -194,9 +194,8 @@ impl ModelInfo {
         Model {
             id: self.slug.clone(),
             model: self.slug.clone(),
-            // Clients that find one for the default model ask their users to leave it.
-            upgrade: self.upgrade.as_ref().filter(|_| !is_default).map(|upgrade| upgrade.model.clone()),
-            upgrade_info: self.upgrade.clone().filter(|_| !is_default),
+            upgrade: self.upgrade.as_ref().map(|upgrade| upgrade.model.clone()),
+            upgrade_info: self.upgrade.clone(),
             availability_nux: self.availability_nux.clone(),
             display_name: self.display_name.clone(),
             description: self.description.clone(),
@@ -206,12 +205,6 @@ impl ModelInfo {
             input_modalities: self.input_modalities.clone(),
             supports_personality: self.supports_personality,
             is_default,
-            service_tiers: Vec::new(),
-            additional_speed_tiers: Vec::new(),
-            default_service_tier: None,
-            multi_agent_version: None,
-            model_specialty: None,
-            available_access_programs: None,
         }
     }
 }

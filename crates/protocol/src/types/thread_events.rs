@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{FileUpdateChange, JsonValue, Thread, ThreadStatus};
+use crate::{Thread, ThreadStatus};
 
 /// Params of the `thread/started` notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -64,8 +64,6 @@ pub struct TokenUsageBreakdown {
     pub total_tokens: i64,
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
-    #[serde(default)]
-    pub cache_write_input_tokens: i64,
     pub output_tokens: i64,
     pub reasoning_output_tokens: i64,
 }
@@ -99,39 +97,4 @@ pub struct DeprecationNoticeNotification {
 #[serde(rename_all = "camelCase")]
 pub struct ThreadDeletedNotification {
     pub thread_id: String,
-}
-
-/// Params of the `warning` notification: a text for the user.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WarningNotification {
-    pub thread_id: Option<String>,
-    pub message: String,
-}
-
-/// Params of the `guardianWarning` notification: the verdict of the reviewer, for the user.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct GuardianWarningNotification {
-    pub thread_id: String,
-    pub message: String,
-}
-
-/// Params of the `turn/moderationMetadata` notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnModerationMetadataNotification {
-    pub thread_id: String,
-    pub turn_id: String,
-    pub metadata: JsonValue,
-}
-
-/// Params of the `item/fileChange/patchUpdated` notification: a patch as far as the model has written it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FileChangePatchUpdatedNotification {
-    pub thread_id: String,
-    pub turn_id: String,
-    pub item_id: String,
-    pub changes: Vec<FileUpdateChange>,
 }

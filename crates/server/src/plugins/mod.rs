@@ -1,10 +1,7 @@
 //! Installing plugins, and what the user's account says about them. `remote.rs` asks the account, `sync.rs` does what
-//! it answers, `curated.rs` keeps the curated marketplace in the home up to date, `marketplaces.rs` those that the user
-//! added.
+//! it answers, `curated.rs` keeps the curated marketplace in the home up to date.
 
 mod curated;
-mod git;
-mod marketplaces;
 mod remote;
 mod sync;
 
@@ -17,7 +14,6 @@ use loomd_protocol::{AbsolutePathBuf, AuthMode, JsonValue, MergeStrategy, Plugin
 use parking_lot::Mutex;
 
 pub(crate) use curated::start as start_curated_sync;
-pub(crate) use marketplaces::{MarketplaceError, Source, add, added_roots, remove, upgrade};
 
 /// The plugins of the server.
 #[derive(Default)]

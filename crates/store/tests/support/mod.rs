@@ -21,7 +21,6 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
-        attached_to: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: "/".into(),
         originator: "fixture".into(),
@@ -35,8 +34,6 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
         dynamic_tools: None,
         memory_mode: None,
         preview: None,
-        session_id: None,
-        thread_source: None,
         git: None,
     }
 }

@@ -2,7 +2,6 @@
 
 mod approval;
 mod item;
-mod namespace;
 mod output;
 mod resources;
 mod search;
@@ -18,7 +17,6 @@ use parking_lot::Mutex;
 use super::source::{ToolList, ToolSource};
 use super::tool::Tool;
 use crate::mcp::{ThreadServer, ThreadServers};
-use namespace::namespaces;
 use resources::{ListResources, ReadResource};
 use search::ToolSearch;
 use suggest::ToolSuggest;
@@ -58,10 +56,6 @@ impl McpTools {
 }
 
 impl ToolSource for McpTools {
-    fn is_mcp(&self) -> bool {
-        true
-    }
-
     fn snapshot(&self) -> ToolList {
         let (any, of) = (!self.servers.is_empty(), self.servers.ready());
         let mentions = self.servers.mentions();
@@ -98,7 +92,7 @@ fn make(
     }
     let of_apps = raw.iter().filter(|(_, (server, tool))| server.rules.app(tool).is_some()).count();
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    let (mut searched, mut flat) = (Vec::new(), Vec::new());
+    let mut searched = Vec::new();
     for named in model_names(raw) {
         let (server, tool) = named.tool;
         match tool.parameters() {
@@ -120,7 +114,6 @@ fn make(
                     searched.push(Arc::clone(&tool));
                     tools.push(Arc::new(Namespaced(Arc::clone(&tool))));
                 }
-                flat.push(Arc::clone(&tool));
                 tools.push(tool);
             }
             Err(problem) => {
@@ -128,7 +121,6 @@ fn make(
             }
         }
     }
-    tools.extend(namespaces(&flat));
     if !searched.is_empty() {
         tools.push(Arc::new(ToolSearch::new(searched)));
     }

@@ -3,12 +3,9 @@
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
-
-use crate::helper::CLEANER;
 
 /// A process that was announced to the guard. Its descriptor never refers to another process.
 pub(in crate::process) struct WatchedProcess(OwnedFd);
@@ -25,24 +22,11 @@ impl WatchedProcess {
 }
 
 /// Processes whose parent is a thread of this one. Empty on kernels without `children` files; then descendants are
-/// found by their session only. Without cleaners of sandboxes, which must outlive what is killed.
+/// found by their session only.
 pub(in crate::process) fn children(pid: i32) -> Vec<i32> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
-    let pids = lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>());
-    pids.filter(|child| !is_cleaner(*child, pid)).collect()
-}
-
-/// Whether a process is the cleaner of a sandbox: it has that name and runs the program of its parent, the helper. Only
-/// a command without a sandbox could forge this, and such a command can have others start what is to survive it.
-fn is_cleaner(pid: i32, parent: i32) -> bool {
-    let named = fs::read(format!("/proc/{pid}/comm"));
-    if !named.is_ok_and(|name| name.strip_suffix(b"\n") == Some(CLEANER.to_bytes())) {
-        return false;
-    }
-    let program = |pid: i32| fs::metadata(format!("/proc/{pid}/exe")).map(|file| (file.dev(), file.ino())).ok();
-    let helper = program(parent);
-    helper.is_some() && program(pid) == helper
+    lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
 /// Every process that is visible here.

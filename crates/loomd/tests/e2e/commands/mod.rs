@@ -1,15 +1,8 @@
 //! The commands `run`, `exec`, `threads`, `mcp` and `doctor`.
 
-mod attach;
-mod chat;
-mod configuration;
 mod doctor;
 mod exec;
 mod mcp;
-mod model_choice;
-mod prompts;
-mod pty;
-mod refusals;
 mod run;
 mod sdk;
 mod sdk_python;
