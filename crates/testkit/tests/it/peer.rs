@@ -159,7 +159,7 @@ async fn a_failed_wait_names_the_expected_and_the_received_messages() {
     .await;
     assert_eq!(
         words,
-        "no notification turn/completed within 20s; seen so far (3): [n, ask (request 1), response to 5]"
+        "no notification turn/completed within 60s; seen so far (3): [n, ask (request 1), response to 5]"
     );
 }
 
@@ -171,7 +171,7 @@ async fn a_server_that_does_not_read_fails_the_send() {
         Peer::over_lines(reader, writer).request("a", json!({})).await
     })
     .await;
-    assert_eq!(words, "the server did not read its input for 20s; seen so far (0): []");
+    assert_eq!(words, "the server did not read its input for 60s; seen so far (0): []");
 }
 
 #[tokio::test]
