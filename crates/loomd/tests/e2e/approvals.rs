@@ -101,8 +101,8 @@ async fn only_clients_of_the_experimental_interface_are_sent_experimental_fields
     let home = Home::new(&model).with("features.shell_snapshot = false\nfeatures.exec_permission_approvals = true\n");
     let server = launch().websocket(&home).await;
     let (one, other) = (server.connect().await, server.connect().await);
-    one.initialize_with(experimental()).await;
-    other.initialize().await;
+    one.initialize().await;
+    other.initialize_with(InitializeCapabilities::default()).await;
     let params = json!({ "cwd": home.work(), "approvalPolicy": "on-request", "sandbox": "read-only" });
     let started = one.request("thread/start", params).await.expect("a thread can be started");
     let thread = started["thread"]["id"].as_str().unwrap();

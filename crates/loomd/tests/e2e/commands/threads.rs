@@ -94,7 +94,7 @@ async fn a_name_means_the_thread_of_that_name_that_was_updated_last() {
     }
     let refused = threads(&home, &["delete", "--yes", "same"]).await;
     assert_eq!(refused.code, Some(1));
-    assert!(refused.stderr.starts_with("Error: ambiguous thread `same`"), "{}", refused.stderr);
+    assert!(refused.stderr.starts_with("error: `same` may mean 2 threads"), "{}", refused.stderr);
 }
 
 #[tokio::test]
