@@ -64,7 +64,7 @@ struct Subscription<K> {
     roots: Vec<(PathBuf, Option<Snapshot>)>,
 }
 
-/// Files of a root that are looked at; of more, only their folders are.
+/// Files of a root that are looked at. With more, every event counts as a change.
 const MAX_FILES: usize = 4096;
 
 /// What is below a root: files with their times of change and their sizes, and folders.
@@ -72,6 +72,8 @@ const MAX_FILES: usize = 4096;
 struct Snapshot {
     files: Vec<(PathBuf, (i64, i64), u64)>,
     folders: HashSet<PathBuf>,
+    /// There are more files than were looked at.
+    is_cut: bool,
 }
 
 impl<K: Copy + Eq + Hash + Send + 'static> Watch<K> {
@@ -130,21 +132,17 @@ impl<K: Copy + Eq + Hash + Send + 'static> Drop for WatchGuard<K> {
 
 /// Hidden entries of the root are not part of it: they are temporary, or roots of their own.
 fn snapshot(root: &Path) -> Snapshot {
-    let folders: HashSet<PathBuf> = walk(root, true).folders.into_iter().collect();
-    let mut files = Vec::new();
-    for folder in &folders {
-        for entry in folder.read_dir().into_iter().flatten().flatten() {
-            if files.len() >= MAX_FILES || entry.file_name().as_encoded_bytes().starts_with(b".") {
-                continue;
-            }
-            let Ok(metadata) = entry.metadata() else { continue };
-            if !metadata.is_dir() {
-                files.push((entry.path(), (metadata.ctime(), metadata.ctime_nsec()), metadata.len()));
-            }
-        }
-    }
-    files.sort_unstable();
-    Snapshot { files, folders }
+    let folders = walk(root, true).folders;
+    let entries = folders.iter().flat_map(|folder| folder.read_dir().into_iter().flatten().flatten());
+    let mut files =
+        entries.filter(|entry| !entry.file_name().as_encoded_bytes().starts_with(b".")).filter_map(|entry| {
+            let metadata = entry.metadata().ok().filter(|metadata| !metadata.is_dir())?;
+            Some((entry.path(), (metadata.ctime(), metadata.ctime_nsec()), metadata.len()))
+        });
+    let mut known: Vec<_> = files.by_ref().take(MAX_FILES).collect();
+    let is_cut = files.next().is_some();
+    known.sort_unstable();
+    Snapshot { files: known, folders: folders.into_iter().collect(), is_cut }
 }
 
 /// A root that is watched.
@@ -201,10 +199,10 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
             }
             for owner in changed {
                 if let Some(at) = self.roots.iter().position(|root| root.owner == owner) {
-                    let now = self.watch_folders(at).await;
+                    let Some(now) = self.watch_folders(at).await else { continue };
                     let root = &mut self.roots[at];
                     // An event need not mean a change: a folder above was created and removed again, for example.
-                    if now != root.seen {
+                    if now.is_cut || now != root.seen {
                         root.seen = now;
                         let path = root.path.clone();
                         self.mark(&path);
@@ -236,16 +234,13 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
                     let (folders, seen) = Default::default();
                     self.roots.push(WatchedRoot { path: path.clone(), owner, users: 0, folders, seen });
                     let at = self.roots.len() - 1;
-                    self.roots[at].seen = self.watch_folders(at).await;
+                    self.roots[at].seen = self.watch_folders(at).await.unwrap_or_default();
                     self.shared.requests.lock().live.insert(path.clone());
                     at
                 }
             };
             self.roots[at].users += 1;
-            let has_changed = match before {
-                Some(before) => spawn_blocking(move || snapshot(&path) != before).await.unwrap_or(true),
-                None => is_unknown,
-            };
+            let has_changed = before.map_or(is_unknown, |before| before != self.roots[at].seen);
             if let Some(subscriber) = self.subscribers.get_mut(&key) {
                 subscriber.pending |= has_changed;
             }
@@ -265,17 +260,18 @@ impl<K: Copy + Eq + Hash + Send + 'static> Task<K> {
         }
     }
 
-    /// Watches the root and the folders below it, and returns what is there. New ones are looked at again once they are
-    /// watched, as folders may have been created in them meanwhile.
-    async fn watch_folders(&mut self, at: usize) -> Snapshot {
+    /// Watches the root and the folders below it, and returns what is there; `None` if it could not be looked at. New
+    /// folders are looked at again once they are watched, as others may have been created in them meanwhile.
+    async fn watch_folders(&mut self, at: usize) -> Option<Snapshot> {
         /// Folders that keep appearing are found with the next change.
         const MAX_LOOKS: usize = 4;
-        let mut now = Snapshot::default();
+        let mut now = None;
         for _ in 0..MAX_LOOKS {
             let path = self.roots[at].path.clone();
-            now = spawn_blocking(move || snapshot(&path)).await.unwrap_or_default();
+            let look = spawn_blocking(move || snapshot(&path)).await.ok()?;
             let root = &mut self.roots[at];
-            let mut found = now.folders.clone();
+            let mut found = look.folders.clone();
+            now = Some(look);
             found.insert(root.path.clone());
             for gone in root.folders.difference(&found) {
                 self.watches.unwatch(root.owner, gone.to_string_lossy().into_owned()).await;
@@ -424,6 +420,19 @@ mod tests {
         assert_eq!(fixture.changed().await, [3]);
         fs::write(fixture.root("a/one/notes.md"), "1").unwrap();
         assert_eq!(fixture.changed().await, [1]);
+    }
+
+    #[test]
+    fn two_looks_at_more_files_than_are_kept_are_equal() {
+        let fixture = fixture();
+        for folder in ["a/one", "a/two", "a/three"] {
+            fixture.put(folder, "1");
+            (0..MAX_FILES / 2).for_each(|number| fs::write(fixture.root(folder).join(number.to_string()), "").unwrap());
+        }
+        let look = snapshot(&fixture.root("a"));
+        assert!(look.is_cut && look.files.len() == MAX_FILES);
+        assert!(look == snapshot(&fixture.root("a")));
+        assert!(!snapshot(&fixture.root("a/one")).is_cut);
     }
 
     #[tokio::test]
