@@ -1,14 +1,16 @@
 //! Any bytes as a message: telling it apart and decoding it never panics, an id survives, and what
 //! decodes once decodes again from what it is written as.
 
-use loomd_protocol::{ClientRequest, Incoming, ServerNotification, ServerRequest, encode_error, encode_response};
+use loomd_protocol::{
+    ClientRequest, Incoming, Level, ServerNotification, ServerRequest, encode_error, encode_response,
+};
 
 pub fn run(data: &[u8]) {
     let _ = Incoming::find_request_id(data);
     match Incoming::parse(data) {
         Ok(Incoming::Request { id, method, params, .. }) => {
             if let Err(error) = ClientRequest::decode(&method, params).map(|request| {
-                let _ = request.experimental_use();
+                let _ = Level::ALL.map(|level| request.experimental_use(level));
                 assert_eq!(request.method(), method);
             }) {
                 let reply = encode_error(&id, &error.into());

@@ -6,9 +6,9 @@ use std::fs;
 use anyhow::{Context, Result};
 use loomd_protocol::schema::inventory::{inventory, render};
 
-pub fn record(stable: &str, experimental: &str) -> Result<()> {
+pub fn record(version: &str, stable: &str, experimental: &str) -> Result<()> {
     let text = render(&read(stable)?, &read(experimental)?);
-    let path = crate::root().join("crates/protocol/inventory/0.118.0.txt");
+    let path = crate::root().join(format!("crates/protocol/inventory/{version}.txt"));
     fs::write(&path, text).with_context(|| path.display().to_string())
 }
 

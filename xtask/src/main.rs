@@ -4,6 +4,8 @@ mod bench;
 mod command;
 mod conformance;
 mod cycles;
+mod dist;
+mod docs;
 mod inventory;
 mod schemas;
 
@@ -18,7 +20,11 @@ cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest ar
     Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
 cargo xtask cycles
     Fails when modules of the agent or the server depend on each other in a circle.
-cargo xtask inventory STABLE.json EXPERIMENTAL.json
+cargo xtask dist [--binary PATH] [--target TRIPLE] [--npm]
+    Builds release, or takes a program, and packs it with completions, manual pages, notices and checksums.
+cargo xtask docs
+    Writes the generated parts of docs/: keys of the configuration, methods, messages, example programs.
+cargo xtask inventory VERSION STABLE.json EXPERIMENTAL.json
     Records the inventory of a release from its two schema bundles.
 cargo xtask schemas
     Records the schemas that the program carries, after a type of the protocol or the configuration has changed.";
@@ -29,7 +35,11 @@ fn main() -> Result<()> {
         Some((task, rest)) if task == "bench" => bench::run(rest),
         Some((task, rest)) if task == "conformance" => conformance::run(rest),
         Some((task, [])) if task == "cycles" => cycles::check(),
-        Some((task, [stable, experimental])) if task == "inventory" => inventory::record(stable, experimental),
+        Some((task, rest)) if task == "dist" => dist::run(rest),
+        Some((task, [])) if task == "docs" => docs::write(),
+        Some((task, [version, stable, experimental])) if task == "inventory" => {
+            inventory::record(version, stable, experimental)
+        }
         Some((task, [])) if task == "schemas" => schemas::record(),
         None => {
             println!("{USAGE}");

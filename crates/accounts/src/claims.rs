@@ -49,6 +49,27 @@ impl Claims {
         payload(token)
     }
 
+    /// These claims; where one is absent, that of `other`.
+    pub fn or(self, other: Self) -> Self {
+        let (auth, others) = (self.auth, other.auth);
+        Self {
+            email: self.email.or(other.email),
+            profile: Profile { email: self.profile.email.or(other.profile.email) },
+            auth: AuthClaims {
+                chatgpt_plan_type: auth.chatgpt_plan_type.or(others.chatgpt_plan_type),
+                chatgpt_user_id: auth.chatgpt_user_id.or(others.chatgpt_user_id),
+                user_id: auth.user_id.or(others.user_id),
+                chatgpt_account_id: auth.chatgpt_account_id.or(others.chatgpt_account_id),
+                organization_id: auth.organization_id.or(others.organization_id),
+                project_id: auth.project_id.or(others.project_id),
+                is_org_owner: auth.is_org_owner.or(others.is_org_owner),
+                completed_platform_onboarding: auth
+                    .completed_platform_onboarding
+                    .or(others.completed_platform_onboarding),
+            },
+        }
+    }
+
     pub fn email(&self) -> Option<&str> {
         self.email.as_deref().or(self.profile.email.as_deref())
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::TokenError;
+use crate::{MissingAccount, TokenError};
 
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
@@ -22,6 +22,8 @@ pub enum AccountError {
     ExternalDisabled,
     #[error("External auth must use workspace {expected}, but received \"{received}\".")]
     WrongWorkspace { expected: String, received: String },
+    #[error("Invalid request: {0}")]
+    MissingAccount(MissingAccount),
     #[error("API key must not be empty")]
     EmptyKey,
     #[error("email and plan type are required for chatgpt authentication")]
@@ -59,6 +61,7 @@ impl AccountError {
             | Self::NoDeviceCodes
             | Self::ExternalDisabled
             | Self::WrongWorkspace { .. }
+            | Self::MissingAccount(_)
             | Self::EmptyKey
             | Self::NoEmail
             | Self::NoLimits

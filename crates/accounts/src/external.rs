@@ -18,12 +18,31 @@ use crate::{AccountError, AccountState, Accounts, ClientId, TokenError};
 /// How long a client may take to supply new tokens. A turn waits meanwhile.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Tokens that a client supplies.
+/// Tokens that a client supplies. What the client does not name is taken from the claims of the id token, or else of
+/// the access token.
 #[derive(Clone, Debug)]
 pub struct ExternalTokens {
+    pub id_token: Option<Secret>,
     pub access_token: Secret,
-    pub account_id: String,
+    /// May be `None` only with an id token.
+    pub account_id: Option<String>,
     pub plan: Option<String>,
+}
+
+/// Why it is not known which account tokens are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MissingAccount {
+    #[error("missing field `chatgptAccountId`")]
+    Field,
+    #[error("`idToken` has no claim `chatgpt_account_id`, and `chatgptAccountId` is missing")]
+    Claim,
+}
+
+/// Why tokens of a client cannot be used.
+enum ExternalError {
+    Account(MissingAccount),
+    Workspace { expected: String, received: String },
+    Token(TokenError),
 }
 
 impl Accounts {
@@ -45,10 +64,11 @@ impl Accounts {
     }
 
     fn set_external_tokens(&self, tokens: ExternalTokens, from: ClientId) -> Result<(), AccountError> {
-        if let Some(expected) = self.required_workspace_other_than(&tokens.account_id) {
-            return Err(AccountError::WrongWorkspace { expected, received: tokens.account_id });
-        }
-        let sign_in = tokens.sign_in(Some(from)).map_err(AccountError::ExternalTokens)?;
+        let sign_in = self.external_sign_in(tokens, Some(from)).map_err(|error| match error {
+            ExternalError::Account(missing) => AccountError::MissingAccount(missing),
+            ExternalError::Workspace { expected, received } => AccountError::WrongWorkspace { expected, received },
+            ExternalError::Token(error) => AccountError::ExternalTokens(error),
+        })?;
         self.set_state(AccountState { identity: Some(Identity::Chatgpt(sign_in)), ..AccountState::default() });
         Ok(())
     }
@@ -69,37 +89,70 @@ impl Accounts {
             .await
             .map_err(|_| failed(format!("auth refresh request timed out after {}s", TIMEOUT.as_secs())))?
             .map_err(|error| failed(format!("auth refresh request failed: {error}")))?;
-        let ChatgptAuthTokensRefreshResponse { access_token, chatgpt_account_id, chatgpt_plan_type } =
+        let ChatgptAuthTokensRefreshResponse { id_token, access_token, chatgpt_account_id, chatgpt_plan_type } =
             serde_json::from_value(answer).map_err(|error| failed(error.to_string()))?;
-        if let Some(expected) = self.required_workspace_other_than(&chatgpt_account_id) {
-            let message =
-                format!("external auth refresh returned workspace {chatgpt_account_id:?}, expected {expected:?}");
-            return Err(failed(message));
-        }
-        let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
-        let sign_in = tokens.sign_in(owner).map_err(|error| failed(error.to_string()))?;
+        let (account_id, plan) = (chatgpt_account_id, chatgpt_plan_type);
+        let tokens = ExternalTokens { id_token, access_token, account_id, plan };
+        let sign_in = self.external_sign_in(tokens, owner).map_err(|error| match error {
+            ExternalError::Account(missing) => failed(missing.to_string()),
+            ExternalError::Workspace { expected, received } => {
+                failed(format!("external auth refresh returned workspace {received:?}, expected {expected:?}"))
+            }
+            ExternalError::Token(error) => failed(error.to_string()),
+        })?;
         Ok(self.replace_if_current(
             old,
             AccountState { identity: Some(Identity::Chatgpt(sign_in)), ..AccountState::default() },
         ))
     }
 
-    /// Returns the required workspace if it is not `workspace`.
-    fn required_workspace_other_than(&self, workspace: &str) -> Option<String> {
-        self.0.options.forced_workspace.clone().filter(|forced| forced != workspace)
+    /// The account that tokens sign in to, if the configuration allows it.
+    fn external_sign_in(&self, tokens: ExternalTokens, owner: Option<ClientId>) -> Result<SignIn, ExternalError> {
+        let ExternalTokens { id_token, account_id, .. } = &tokens;
+        if account_id.is_none() && id_token.is_none() {
+            return Err(ExternalError::Account(MissingAccount::Field));
+        }
+        if let Some(named) = account_id {
+            self.allow_external(named)?;
+        }
+        let claims = tokens.claims().map_err(ExternalError::Token)?;
+        let account_id = match tokens.account_id {
+            Some(named) => named,
+            None => {
+                let claimed = claims.auth.chatgpt_account_id.clone();
+                let claimed = claimed.ok_or(ExternalError::Account(MissingAccount::Claim))?;
+                self.allow_external(&claimed)?;
+                claimed
+            }
+        };
+        Ok(SignIn {
+            renewal: Renewal::Client(owner),
+            plan: tokens.plan.as_deref().map_or_else(|| claims.plan(), plan_from_name),
+            claims,
+            access_token: tokens.access_token,
+            account_id: Some(account_id),
+            last_refresh: Some(Timestamp::now()),
+        })
+    }
+
+    /// Refuses any workspace but the one that the configuration requires.
+    fn allow_external(&self, workspace: &str) -> Result<(), ExternalError> {
+        match &self.0.options.forced_workspace {
+            Some(forced) if forced != workspace => {
+                Err(ExternalError::Workspace { expected: forced.clone(), received: workspace.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
 impl ExternalTokens {
-    fn sign_in(self, owner: Option<ClientId>) -> Result<SignIn, TokenError> {
-        let claims = Claims::of(self.access_token.reveal())?;
-        Ok(SignIn {
-            renewal: Renewal::Client(owner),
-            plan: self.plan.as_deref().map_or_else(|| claims.plan(), plan_from_name),
-            claims,
-            access_token: self.access_token,
-            account_id: Some(self.account_id),
-            last_refresh: Some(Timestamp::now()),
-        })
+    /// The claims of the id token, completed by those of the access token, which may be opaque then.
+    fn claims(&self) -> Result<Claims, TokenError> {
+        let access = Claims::of(self.access_token.reveal());
+        match &self.id_token {
+            Some(id_token) => Ok(Claims::of(id_token.reveal())?.or(access.unwrap_or_default())),
+            None => access,
+        }
     }
 }

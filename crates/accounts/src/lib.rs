@@ -31,7 +31,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub use backend::{BackendError, BackendResponse};
 pub use claims::TokenError;
 pub use error::AccountError;
-pub use external::ExternalTokens;
+pub use external::{ExternalTokens, MissingAccount};
 pub use host::{ClientId, Host, RequestError};
 pub use member::Member;
 pub use options::Options;

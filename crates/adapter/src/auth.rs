@@ -4,7 +4,9 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use loomd_client::protocol::{ChatgptAuthTokensRefreshResponse, LoginAccountParams, Secret};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use loomd_client::protocol::{ChatgptAuthTokensRefreshResponse, JsonValue, LoginAccountParams, Secret};
 
 /// Signs in after the handshake. Without it, the account of the server's home is used.
 #[derive(Clone)]
@@ -30,8 +32,12 @@ impl Auth {
             Self::ApiKey(api_key) => Ok(LoginAccountParams::ApiKey { api_key: api_key.clone() }),
             Self::Tokens(source) => {
                 let Tokens { access_token, account_id, plan } = source.tokens_dyn(TokenRequest::Login).await?;
-                let (chatgpt_account_id, chatgpt_plan_type) = (account_id, plan);
-                Ok(LoginAccountParams::ChatgptAuthTokens { access_token, chatgpt_account_id, chatgpt_plan_type })
+                Ok(LoginAccountParams::ChatgptAuthTokens {
+                    id_token: None,
+                    access_token,
+                    chatgpt_account_id: Some(account_id),
+                    chatgpt_plan_type: plan,
+                })
             }
         }
     }
@@ -44,8 +50,12 @@ impl Auth {
         let Self::Tokens(source) = self else { return Err(TokenError::new("the evaluation has no token source")) };
         let Tokens { access_token, account_id, plan } =
             source.tokens_dyn(TokenRequest::Refresh { previous_account_id }).await?;
-        let (chatgpt_account_id, chatgpt_plan_type) = (account_id, plan);
-        Ok(ChatgptAuthTokensRefreshResponse { access_token, chatgpt_account_id, chatgpt_plan_type })
+        Ok(ChatgptAuthTokensRefreshResponse {
+            id_token: None,
+            access_token,
+            chatgpt_account_id: Some(account_id),
+            chatgpt_plan_type: plan,
+        })
     }
 }
 
@@ -70,6 +80,21 @@ impl Tokens {
     pub fn new(access_token: impl Into<String>, account_id: impl Into<String>) -> Self {
         Self { access_token: Secret::from(access_token.into()), account_id: account_id.into(), plan: None }
     }
+
+    /// Tokens as their issuer grants them. Account and plan are claims of the id token.
+    pub fn granted(id_token: &str, access_token: impl Into<String>) -> Result<Self, TokenError> {
+        let claims = claims(id_token).ok_or_else(|| TokenError::new("the id token is not a JSON Web Token"))?;
+        let claim = |name: &str| claims["https://api.openai.com/auth"][name].as_str().map(str::to_owned);
+        let account_id = claim("chatgpt_account_id")
+            .ok_or_else(|| TokenError::new("the id token has no claim `chatgpt_account_id`"))?;
+        Ok(Self { plan: claim("chatgpt_plan_type"), ..Self::new(access_token, account_id) })
+    }
+}
+
+/// The claims of a token. The server, or its provider, verifies the signature.
+fn claims(token: &str) -> Option<JsonValue> {
+    let payload = token.split('.').nth(1).filter(|_| token.split('.').count() == 3)?;
+    serde_json::from_slice(&URL_SAFE_NO_PAD.decode(payload).ok()?).ok()
 }
 
 /// What tokens are needed for.
@@ -83,7 +108,7 @@ pub enum TokenRequest {
     },
 }
 
-/// Supplies tokens. Implemented by functions: `|request| async { Ok(Tokens::new("…", "…")) }`.
+/// Supplies tokens. Implemented by functions: `|request| async { Tokens::granted(id_token, access_token) }`.
 pub trait TokenSource: Send + Sync + 'static {
     fn tokens(&self, request: TokenRequest) -> impl Future<Output = Result<Tokens, TokenError>> + Send;
 }

@@ -180,18 +180,20 @@ impl Failure {
 }
 
 fn tail(text: &str) -> String {
-    let start = text.len().saturating_sub(STDERR_TAIL);
-    let start = (start..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
-    text[start..].to_owned()
+    text[text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL))..].to_owned()
 }
 
 /// The phase of a failed turn.
 fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
     use CodexErrorInfo as I;
     match info {
-        Some(I::UsageLimitExceeded) => Phase::Budget,
+        Some(I::UsageLimitExceeded | I::SessionBudgetExceeded) => Phase::Budget,
         Some(
             I::HttpConnectionFailed { .. }
+            | I::RateLimitExceeded
+            | I::ModelNotFound
+            | I::FlexUnavailable
+            | I::PolicyCapacityUnavailable
             | I::Unauthorized
             | I::BadRequest
             | I::ResponseTooManyFailedAttempts { .. }
@@ -206,6 +208,8 @@ fn phase_of(info: Option<&CodexErrorInfo>) -> Phase {
             | I::InternalServerError
             | I::ServerOverloaded
             | I::ActiveTurnNotSteerable { .. }
+            | I::CyberPolicy
+            | I::MisalignmentPolicyViolation
             | I::Other,
         )
         | None => Phase::Response,

@@ -43,6 +43,7 @@ mod error;
 mod evaluate;
 mod event;
 mod expansion;
+mod hex;
 mod limits;
 #[doc = include_str!("../MAPPING.md")]
 pub mod mapping {}

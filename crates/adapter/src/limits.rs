@@ -239,6 +239,7 @@ mod tests {
             total_tokens: input + output,
             input_tokens: input,
             cached_input_tokens: 0,
+            cache_write_input_tokens: 0,
             output_tokens: output,
             reasoning_output_tokens: 0,
         }

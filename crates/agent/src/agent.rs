@@ -3,26 +3,38 @@
 
 use std::sync::Arc;
 
-use loomd_config::ConfigSources;
+use loomd_config::{ConfigSources, Feature};
 use loomd_exec::{Command, Environment};
 use loomd_model::{Catalogue, CatalogueError, Credentials, Http};
+use loomd_organiser::Organiser;
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, McpServerStatus, ResponseItem, ReviewDelivery, ReviewStartParams, Turn,
+    AbsolutePathBuf, ConfigWarningNotification, Level, ListMcpServerStatusParams, McpServerStatus,
+    PermissionProfileSummary, ResponseItem, ReviewDelivery, ReviewStartParams, ServerNotification,
+    ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{Store, ThreadId};
+use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::confinement::ClientCommand;
+use crate::confinement::{ClientCommand, CommandPolicy};
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
+use crate::fork::{ForkBoundary, ForkForm};
+use crate::goals::GoalLimits;
+use crate::lanes::LaneGuard;
 use crate::mcp::{self, McpServices, StatusDetail};
-use crate::open::{ClientIdentity, Enforcement, Models, Opener, Replay, Restore, ThreadOverrides, check_dynamic_tools};
+use crate::open::{
+    ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
+};
 use crate::refusal::Refusal;
+use crate::resume::ResumeSource;
+use crate::resumed::{InitialPage, Resumed, ResumedPages};
 use crate::services::Services;
+use crate::settings::Profile;
 use crate::thread::{Opened, Reply};
 use crate::threads::{NewThread, Source, Threads};
-use crate::turn_requests::{parse_id, review_target};
+use crate::turn_requests::{check_environments, parse_id, review_target};
 
 /// What an agent is made of.
 pub struct AgentOptions {
@@ -44,6 +56,7 @@ pub struct AgentOptions {
 pub struct Agent {
     opener: Arc<Opener>,
     threads: Threads,
+    event_sink: Arc<dyn EventSink>,
 }
 
 /// The client that makes a request. It becomes a subscriber of the thread that it opens.
@@ -56,7 +69,13 @@ pub struct Caller {
 /// A new thread. Nothing of it is stored before its first turn.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct StartThread {
+    /// The id of the thread, where it is already known.
+    pub id: Option<ThreadId>,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub overrides: ThreadOverrides,
+    /// Where its commands run; `None`: on this machine. Empty: nowhere, and its agent has no tools for a machine.
+    pub environments: Option<Vec<TurnEnvironmentParams>>,
     /// Never stored.
     pub ephemeral: bool,
 }
@@ -72,7 +91,9 @@ pub struct ResumeThread {
     pub history: Option<Vec<ResponseItem>>,
     /// Whether the answer has the turns of the thread.
     pub include_turns: bool,
-    /// Ignored when the thread is loaded.
+    /// The first page of turns that the answer has.
+    pub initial_page: Option<InitialPage>,
+    /// Without effect when the thread is loaded, which the client is warned about.
     pub overrides: ThreadOverrides,
 }
 
@@ -81,7 +102,13 @@ pub struct ResumeThread {
 pub struct ForkThread {
     pub thread_id: String,
     pub path: Option<String>,
+    /// Where its history ends; `None`: with the source's.
+    pub boundary: Option<ForkBoundary>,
     pub ephemeral: bool,
+    /// Whether the fork stays attached to its source.
+    pub attach: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    pub defer_goal: bool,
     pub overrides: ThreadOverrides,
 }
 
@@ -101,7 +128,12 @@ impl Agent {
         });
         let enforcement = Arc::new(Enforcement::new(Arc::clone(&event_sink)));
         let opener = Arc::new(Opener::new(sources, Arc::clone(&services), models, enforcement, extensions));
-        Self { opener, threads: Threads::new(store, event_sink, services) }
+        Self { opener, threads: Threads::new(store, Arc::clone(&event_sink), services), event_sink }
+    }
+
+    /// Where the configuration is read from.
+    pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
+        &self.opener.sources
     }
 
     /// All threads, for requests that open none.
@@ -110,20 +142,26 @@ impl Agent {
     }
 
     pub fn start(&self, request: StartThread, caller: Caller, reply: Reply<Opened>) {
-        let StartThread { overrides, ephemeral } = request;
+        let StartThread { id, project_id, mut overrides, environments, ephemeral } = request;
+        overrides.without_environment = environments.as_ref().is_some_and(Vec::is_empty);
+        let reply = self.with_warning(&overrides, None, caller.subscriber, reply);
         let resolved = || {
             self.opener.check_managed()?;
+            check_environments(environments.as_deref())?;
             check_dynamic_tools(overrides.dynamic_tools.as_deref().unwrap_or_default())?;
             self.opener.resolve_new(overrides, &caller.client)
         };
         match resolved() {
-            Ok(resolved) => self.threads.start(NewThread { resolved, ephemeral }, caller.subscriber, reply),
+            Ok(resolved) => {
+                let new = NewThread { id: id.unwrap_or_else(ThreadId::new), project_id, resolved, ephemeral };
+                self.threads.start(new, caller.subscriber, reply);
+            }
             Err(refusal) => reply(Err(refusal)),
         }
     }
 
-    pub async fn resume(&self, request: ResumeThread, caller: Caller, reply: Reply<Opened>) {
-        let ResumeThread { thread_id, path, history, include_turns, overrides } = request;
+    pub async fn resume(&self, request: ResumeThread, caller: Caller, reply: Reply<Resumed>) {
+        let ResumeThread { thread_id, path, history, include_turns, initial_page, overrides } = request;
         let id = parse_id(&thread_id);
         let checked = self.opener.check_managed().and_then(|()| match &id {
             Ok(id) => self.threads.refuse_mismatch(*id, history.is_some(), path.as_deref()),
@@ -132,20 +170,65 @@ impl Agent {
         if let Err(refusal) = checked {
             return reply(Err(refusal));
         }
-        let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
         let source = match (history, path, id) {
-            (Some(items), _, _) => {
-                return self.threads.resume_history(items, resolve, caller.subscriber, reply).await;
-            }
-            (None, Some(path), _) => Source::Path(path.into()),
-            (None, None, Ok(id)) => Source::Id(id),
+            (Some(items), ..) => ResumeSource::History(items),
+            (None, Some(path), _) => ResumeSource::Path(path.into()),
+            // The lane is entered before anything that takes time, so that later requests do not overtake this one.
+            (None, None, Ok(id)) => ResumeSource::Id(id, self.threads.lanes.enter(id).await),
             (None, None, Err(refusal)) => return reply(Err(refusal)),
         };
-        self.threads.resume(source, include_turns, resolve, caller.subscriber, reply).await;
+        let loaded = match &source {
+            ResumeSource::History(_) => None,
+            ResumeSource::Path(path) => self.threads.loaded_at(path),
+            ResumeSource::Id(id, _) => Some(*id),
+        };
+        let loaded = loaded.and_then(|id| self.threads.profile(id));
+        if let (ResumeSource::Id(id, lane), Some(_), Some(profile)) = (&source, &loaded, &overrides.permissions)
+            && let Err(refusal) = self.choose_for_loaded(*id, lane, profile, overrides.sandbox.is_some()).await
+        {
+            return reply(Err(refusal));
+        }
+        let pages = match &source {
+            ResumeSource::Id(id, lane) if caller.client.newer || initial_page.is_some() || !include_turns => {
+                self.threads.resumed_pages(*id, lane, initial_page).await
+            }
+            _ => ResumedPages::default(),
+        };
+        let reply: Reply<Opened> = Box::new(|opened| reply(opened.map(|opened| Resumed { opened, pages })));
+        let reply = self.with_warning(&overrides, loaded, caller.subscriber, reply);
+        let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
+        self.threads.resume_from(source, include_turns, resolve, caller.subscriber, reply).await;
+    }
+
+    /// Gives a loaded thread the permission profile of a request to resume it, which otherwise leaves its settings as
+    /// they are.
+    async fn choose_for_loaded(
+        &self,
+        id: ThreadId,
+        lane: &LaneGuard,
+        profile: &str,
+        sandbox: bool,
+    ) -> Result<(), Refusal> {
+        if sandbox {
+            return Err(Refusal::invalid("`permissions` cannot be combined with `sandbox`"));
+        }
+        let params = TurnStartParams {
+            thread_id: id.to_string(),
+            permissions: Some(profile.to_owned()),
+            ..TurnStartParams::default()
+        };
+        let (answer, answered) = oneshot::channel();
+        let reply = Box::new(|updated| _ = answer.send(updated));
+        self.threads.update_settings_within(lane, id, params, &self.chooser(), reply).await;
+        answered.await.unwrap_or_else(|_| Err(Refusal::not_found(id)))
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, ephemeral, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, attach, defer_goal, overrides } = request;
+        if defer_goal && ephemeral {
+            let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
+            return reply(Err(Refusal::invalid(message)));
+        }
         let source = self.opener.check_managed().and_then(|()| match path {
             Some(path) => Ok(Source::Path(path.into())),
             None => parse_id(&thread_id).map(Source::Id),
@@ -154,8 +237,51 @@ impl Agent {
             Ok(source) => source,
             Err(refusal) => return reply(Err(refusal)),
         };
+        let reply = self.with_warning(&overrides, None, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        self.threads.fork(source, ephemeral, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { ephemeral, attach, boundary, defer_goal };
+        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
+    }
+
+    /// A reply after which the client is warned about settings of its request that have no effect.
+    fn with_warning(
+        &self,
+        overrides: &ThreadOverrides,
+        loaded: Option<Arc<Profile>>,
+        to: Subscriber,
+        reply: Reply<Opened>,
+    ) -> Reply<Opened> {
+        let requested = Requested { overrides: overrides.clone(), loaded };
+        let event_sink = Arc::clone(&self.event_sink);
+        Box::new(move |opened| {
+            let warning = opened.as_ref().ok().and_then(|opened| requested.warning(&opened.settings));
+            reply(opened);
+            if let Some(warning) = warning {
+                let warning = ServerNotification::ConfigWarning(warning);
+                tokio::spawn(async move { event_sink.notify(&[to], warning).await });
+            }
+        })
+    }
+
+    /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
+    /// process.
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
+        self.threads.start_turn_with(params, &self.chooser(), level, reply).await;
+    }
+
+    /// Changes settings of a loaded thread, without a turn.
+    pub async fn update_settings(&self, params: ThreadSettingsUpdateParams, reply: Reply<()>) {
+        self.threads.update_settings(params, &self.chooser(), reply).await;
+    }
+
+    /// Finds out what a permission profile stands for in the folder of a thread.
+    fn chooser(&self) -> impl Fn(&str, &str, &Profile) -> Result<CommandPolicy, Refusal> + Send + Sync {
+        |id: &str, cwd: &str, profile: &Profile| self.opener.choose_profile(id, cwd, &profile.thread_config)
+    }
+
+    /// The permission profiles that threads in a folder can be given, built-in ones first.
+    pub fn permission_profiles(&self, cwd: Option<&str>) -> Result<Vec<PermissionProfileSummary>, Refusal> {
+        self.opener.permission_profiles(cwd)
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.
@@ -201,18 +327,26 @@ impl Agent {
         self.opener.configured_mcp_servers()
     }
 
-    /// A page of the status of the configured MCP servers, and the cursor of the next.
+    /// A page of the status of MCP servers, and the cursor of the next: of a thread's, or of the configured ones.
     pub async fn mcp_server_status(
         &self,
-        cursor: Option<&str>,
-        limit: Option<u32>,
+        params: &ListMcpServerStatusParams,
         detail: StatusDetail,
     ) -> Result<(Vec<McpServerStatus>, Option<String>), Refusal> {
-        let mut set = self.opener.configured_mcp_servers()?;
-        let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
-        let (range, next) =
-            mcp::page(names.len(), cursor, limit).map_err(|error| Refusal::invalid(error.to_string()))?;
-        set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+        let select = |mut set: loomd_mcp::ServerSet| {
+            if let Some(only) = &params.server_name {
+                set.retain(|name, _| name == only);
+            }
+            let names: Vec<String> = set.iter().map(|(name, _)| name.to_owned()).collect();
+            let (range, next) = mcp::page(names.len(), params.cursor.as_deref(), params.limit)
+                .map_err(|error| Refusal::invalid(error.to_string()))?;
+            set.retain(|name, _| names[range.clone()].iter().any(|wanted| wanted == name));
+            Ok((set, next))
+        };
+        if let Some(thread_id) = &params.thread_id {
+            return self.threads.mcp_statuses(thread_id, select, detail).await;
+        }
+        let (set, next) = select(self.opener.configured_mcp_servers()?)?;
         let Some(services) = &self.opener.services.mcp else { return Ok((Vec::new(), next)) };
         Ok((mcp::statuses(services, &set, detail).await, next))
     }
@@ -225,6 +359,23 @@ impl Agent {
     /// The configuration as it is now, without that of a project or a thread, and the plugins that it enables.
     pub(crate) fn configured(&self) -> Result<(loomd_config::Settings, Vec<ActivePlugin>), Refusal> {
         self.opener.configured()
+    }
+
+    /// The limits of goals, for a thread that is loaded or not. Refused where goals are switched off.
+    pub fn goal_limits(&self, id: ThreadId) -> Result<GoalLimits, Refusal> {
+        let (enabled, limits) = match self.threads.profile(id) {
+            Some(profile) => (profile.config.features.enabled(Feature::Goals), GoalLimits::of(&profile.config)),
+            None => {
+                let (config, _) = self.opener.configured()?;
+                (config.features.enabled(Feature::Goals), GoalLimits::of(&config))
+            }
+        };
+        if enabled { Ok(limits) } else { Err(Refusal::invalid("goals feature is disabled")) }
+    }
+
+    /// What users add to threads.
+    pub fn organiser(&self) -> &Organiser {
+        &self.opener.services.organiser
     }
 
     /// The provider of stored threads that recorded none: the configured one.

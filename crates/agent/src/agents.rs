@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn, TurnStartParams, UserInput,
+    AgentPath, Level, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn,
+    TurnStartParams, UserInput,
 };
 use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
 use loomd_store::{Batch, Reader, ThreadId};
@@ -11,7 +12,7 @@ use tokio::sync::oneshot;
 
 use crate::agent_tree::AgentTree;
 use crate::fork::copy_lines;
-use crate::host::{ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
+use crate::host::{AgentTask, ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
 use crate::thread::{LoadReason, Op, Opened, Reply};
 use crate::threads::{PreparedThread, Threads, TreePosition, WeakThreads};
 use crate::view::{Persistence, View};
@@ -27,10 +28,14 @@ impl ToolHost for WeakThreads {
     fn spawn(
         &self,
         child: ChildThread,
-        input: Vec<UserInput>,
+        task: AgentTask,
         max: usize,
     ) -> HostFuture<'_, Result<(ThreadId, String), String>> {
-        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.spawn(child, input, max).await })
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.spawn(child, task, max).await })
+    }
+
+    fn send_message(&self, id: ThreadId, message: ResponseItem, start: bool) -> HostFuture<'_, Result<(), String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_message(id, message, start).await })
     }
 
     fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> HostFuture<'_, Result<(), String>> {
@@ -89,17 +94,20 @@ impl ThreadHost for WeakThreads {
 
 impl Threads {
     /// Starts a child agent on a task; its id and nickname.
-    async fn spawn(&self, child: ChildThread, input: Vec<UserInput>, max: usize) -> Result<(ThreadId, String), String> {
+    async fn spawn(&self, child: ChildThread, task: AgentTask, max: usize) -> Result<(ThreadId, String), String> {
         let id = ThreadId::new();
         let nickname = child
             .agent_tree
-            .join(id, child.parent, child.role.clone(), max)
+            .join(id, child.parent, child.role.clone(), child.path.clone(), max)
             .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
         let pending =
             PendingSpawn { id, agent_tree: Arc::clone(&child.agent_tree), threads: self.clone(), started: false };
         let begun = async {
             self.open_child(id, &nickname, child).await?;
-            self.send_input(id, input).await
+            match task {
+                AgentTask::User(input) => self.send_input(id, input).await.map(|_| ()),
+                AgentTask::Message(message) => self.send_message(id, message, true).await,
+            }
         };
         begun.await.map_err(|problem| format!("collab spawn failed: {problem}"))?;
         pending.mark_started();
@@ -107,7 +115,9 @@ impl Threads {
     }
 
     async fn open_child(&self, id: ThreadId, nickname: &str, child: ChildThread) -> Result<(), String> {
-        let meta = new_meta(&child, id, nickname);
+        let mut meta = new_meta(&child, id, nickname);
+        let session = self.get(child.parent).map(|parent| parent.view.thread().session_id);
+        meta.session_id = session.and_then(|session| session.parse().ok()).or(Some(child.parent));
         let parent = self.persistence(child.parent).map(|(persistence, _)| persistence);
         let persistence =
             if parent == Some(Persistence::Ephemeral) { Persistence::Ephemeral } else { Persistence::Pending };
@@ -136,7 +146,7 @@ impl Threads {
             }
             child
                 .agent_tree
-                .join(id, child.parent, child.role.clone(), max)
+                .join(id, child.parent, child.role.clone(), stored.meta.agent_path.clone(), max)
                 .map_err(|()| format!("collab spawn failed: agent thread limit reached (max {max})"))?;
         }
         child.agent_tree.set(id, AgentStatus::PendingInit);
@@ -184,18 +194,30 @@ impl Threads {
     async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.start_turn(turn_params(id, input), reply).await;
+        self.send_turn(id, turn_params(id, input), None, Level::V0_118, reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
         }
     }
 
+    /// Gives a message to an agent.
+    async fn send_message(&self, id: ThreadId, message: ResponseItem, start: bool) -> Result<(), String> {
+        let (answer, answered) = oneshot::channel();
+        let reply: Reply<()> = Box::new(|taken| _ = answer.send(taken));
+        let _lane = self.lanes.enter(id).await;
+        let gone = || format!("agent with id {id} not found");
+        if self.send(id, Op::AgentMessage { message: Box::new(message), start, reply }).await.is_err() {
+            return Err(gone());
+        }
+        answered.await.map_err(|_| gone())?.map_err(|refusal| refusal.to_string())
+    }
+
     /// Interrupts the running turn of an agent.
     async fn interrupt_turn(&self, id: ThreadId) {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<()> = Box::new(|stopped| _ = answer.send(stopped));
-        self.interrupt(id, String::new(), reply).await;
+        self.interrupt(id, String::new(), Level::V0_118, reply).await;
         _ = answered.await;
     }
 
@@ -252,20 +274,23 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
+        session_id: Some(child.agent_tree.root(child.parent)),
+        thread_source: Some("subagent".into()),
         timestamp: now(),
         cwd: child.settings.cwd.clone(),
         originator: child.profile.client.clone(),
         cli_version: child.profile.identity.version.clone(),
         source: Origin::SubAgent(SubAgentSource::ThreadSpawn {
             agent_nickname: Some(nickname.into()),
-            agent_path: None,
+            agent_path: child.path.clone().map(AgentPath),
             agent_role: child.role.clone(),
             depth: child.depth,
             parent_thread_id: child.parent.into(),
         }),
         agent_nickname: Some(nickname.into()),
         agent_role: child.role.clone(),
-        agent_path: None,
+        agent_path: child.path.clone(),
         model_provider: Some(child.settings.model_provider.clone()),
         base_instructions: child.profile.base_instructions.clone().map(|text| BaseInstructions { text }),
         dynamic_tools: None,
@@ -284,21 +309,7 @@ fn started_by(meta: &SessionMeta) -> Option<ThreadId> {
 }
 
 fn turn_params(id: ThreadId, input: Vec<UserInput>) -> TurnStartParams {
-    TurnStartParams {
-        thread_id: id.to_string(),
-        input,
-        cwd: None,
-        approval_policy: None,
-        approvals_reviewer: None,
-        sandbox_policy: None,
-        model: None,
-        service_tier: None,
-        effort: None,
-        summary: None,
-        personality: None,
-        output_schema: None,
-        collaboration_mode: None,
-    }
+    TurnStartParams { thread_id: id.to_string(), input, ..TurnStartParams::default() }
 }
 
 #[cfg(test)]
@@ -338,7 +349,7 @@ mod tests {
         let services = Services::new(home, Http::new(&|_| None), Environment::default());
         let threads = Threads::new(Arc::new(MemoryStore::new()), Arc::new(NoSubscribers), Arc::new(services));
         let (agent_tree, parent) = (Arc::new(AgentTree::default()), ThreadId::new());
-        let join = |id: ThreadId| agent_tree.join(id, parent, None, 1);
+        let join = |id: ThreadId| agent_tree.join(id, parent, None, None, 1);
         let pending = |id: ThreadId| PendingSpawn {
             id,
             agent_tree: Arc::clone(&agent_tree),

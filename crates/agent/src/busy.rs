@@ -1,13 +1,15 @@
 //! The number of running turns, for a shutdown that waits for them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
 #[derive(Default)]
 pub(crate) struct Busy {
     turns: AtomicUsize,
+    /// A shutdown waits: idle threads start no turns by themselves.
+    draining: AtomicBool,
     changed: Notify,
 }
 
@@ -20,7 +22,19 @@ impl Busy {
         BusyGuard(Arc::clone(self))
     }
 
+    /// Whether the server is about to stop.
+    pub fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::Relaxed)
+    }
+
+    /// The number of running turns.
+    pub fn turns(&self) -> usize {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    /// Resolves when no turn is running. From now on idle threads start none by themselves.
     pub async fn until_idle(&self) {
+        self.draining.store(true, Ordering::Relaxed);
         loop {
             let changed = self.changed.notified();
             if self.turns.load(Ordering::Relaxed) == 0 {

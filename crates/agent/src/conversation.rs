@@ -324,7 +324,10 @@ impl Entry {
             ResponseItem::CustomToolCall { call_id, .. } => {
                 (Sort::Call(call_id.as_str().into(), CallSort::Custom), false)
             }
-            ResponseItem::FunctionCallOutput { call_id, output }
+            ResponseItem::AgentMessage { .. } => (Sort::Context, false),
+            // The client ran the tool by itself, without a call.
+            ResponseItem::FunctionCallOutput { call_id, .. } if call_id.is_empty() => (Sort::Context, false),
+            ResponseItem::FunctionCallOutput { call_id, output, .. }
             | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
                 let image = matches!(output, FunctionCallOutputBody::Items(items)
                     if items.iter().any(|item| matches!(item, FunctionCallOutputContentItem::InputImage { .. })));
@@ -382,7 +385,7 @@ fn replace_images(mut item: ResponseItem, note: &str) -> ResponseItem {
 fn output(call_id: &str, sort: CallSort, output: String) -> ResponseItem {
     let (call_id, output) = (call_id.to_owned(), FunctionCallOutputBody::Text(output));
     match sort {
-        CallSort::Function => ResponseItem::FunctionCallOutput { call_id, output },
+        CallSort::Function => ResponseItem::FunctionCallOutput { call_id, name: None, namespace: None, output },
         CallSort::Custom => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
     }
 }

@@ -112,13 +112,13 @@ impl EventLog {
     }
 
     /// Publishes a notification to the subscribers. `item/completed` of an item that is not open is dropped.
-    pub async fn publish(&self, notification: ServerNotification) {
+    pub async fn publish(&self, mut notification: ServerNotification) {
         let _order = self.ordered().await;
         let (event, to) = {
             let mut state = self.state.lock();
             // Noted under the same lock as the id is given: a client that joins finds a delta either in its snapshot
             // or in its tail.
-            if !state.items.note(&notification) {
+            if !state.items.note(&mut notification) {
                 return;
             }
             (self.append(&mut state, EventKind::Notification(Arc::new(notification))), Arc::clone(&state.subscribers))
@@ -126,6 +126,12 @@ impl EventLog {
         if !to.is_empty() {
             self.sink.send(Audience::Only(&to), &event).await;
         }
+    }
+
+    /// Sends a notification to certain clients, after what was published before. It is no event of the thread.
+    pub async fn notify(&self, subscribers: &[Subscriber], notification: ServerNotification) {
+        let _order = self.ordered().await;
+        self.sink.notify(subscribers, notification).await;
     }
 
     /// Publishes a notification to every client of the server.
@@ -179,7 +185,7 @@ impl EventLog {
 
     /// Forgets an item that was started and will never be shown as completed.
     pub fn forget_item(&self, turn_id: &str, item_id: &str) {
-        self.state.lock().items.remove(turn_id, item_id);
+        _ = self.state.lock().items.remove(turn_id, item_id);
     }
 
     /// Whether an item of any turn was started and has not completed.

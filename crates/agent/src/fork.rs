@@ -1,9 +1,10 @@
 //! Forking: a new thread with the history of another one.
 
 use jiff::Timestamp;
-use loomd_protocol::{ThreadStatus, Turn, TurnStatus};
-use loomd_store::rollout::{AbortReason, Event, Line, Record, TurnAborted};
-use loomd_store::{Batch, Durability, Position, Reader, StoredThread, ThreadId, Writer};
+use loomd_protocol::{ThreadGoalStall, ThreadGoalStatus, ThreadStatus, Turn, TurnStatus};
+use loomd_store::rollout::{AbortReason, Event, Line, Record, ThreadRolledBack, TurnAborted};
+use loomd_store::{Batch, Durability, Goal, Position, Reader, StoredThread, ThreadId, Writer};
+use uuid::Uuid;
 
 use crate::conversation::Conversation;
 use crate::event_sink::Subscriber;
@@ -15,30 +16,92 @@ use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, full, new_meta};
 use crate::turns::{Turns, interrupt_open};
 use crate::view::{Persistence, View};
 
 /// The size of the chunks that are copied.
 const PIECE: usize = 1024 * 1024;
 
+/// Where the history of a fork ends, if it is not all of the source's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ForkBoundary {
+    /// With this turn.
+    Last(String),
+    /// Before this turn.
+    Before(String),
+}
+
+impl ForkBoundary {
+    /// How many turns are kept.
+    fn kept(&self, turns: &[Turn]) -> Result<usize, Refusal> {
+        let (Self::Last(id) | Self::Before(id)) = self;
+        let at = turns.iter().position(|turn| turn.id == *id);
+        let at = at.ok_or_else(|| Refusal::invalid(format!("turn not found: {id}")))?;
+        match self {
+            Self::Before(_) => Ok(at),
+            Self::Last(_) if turns[at].status == TurnStatus::InProgress => {
+                Err(Refusal::invalid(format!("lastTurnId '{id}' identifies an in-progress turn")))
+            }
+            Self::Last(_) => Ok(at + 1),
+        }
+    }
+}
+
+/// How a fork is kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForkForm {
+    /// Never stored.
+    pub ephemeral: bool,
+    /// Listed as attached to its source.
+    pub attach: bool,
+    /// Where its history ends; `None`: with the source's.
+    pub boundary: Option<ForkBoundary>,
+    /// It takes the goal along, which continues after its first turn.
+    pub defer_goal: bool,
+}
+
 impl Threads {
     /// Copies a stored thread into a new one. The source is not touched, and may be running.
     pub async fn fork(
         &self,
         source: Source,
-        ephemeral: bool,
+        form: ForkForm,
         resolve: Resolve,
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        match self.copy(source, ephemeral, resolve).await {
+        let from = match &source {
+            Source::Id(id) if form.defer_goal => Some(*id),
+            _ => None,
+        };
+        let copied = async {
+            let (loading, turns) = self.copy(source, form, resolve).await?;
+            if let Some(from) = from {
+                self.copy_goal_to(from, loading.meta.id).await?;
+            }
+            Ok((loading, turns))
+        };
+        match copied.await {
             Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
             Err(refusal) => reply(Err(refusal)),
         }
     }
 
-    async fn copy(&self, source: Source, ephemeral: bool, resolve: Resolve) -> Result<ForkedThread, Refusal> {
+    /// Copies the goal of a thread, with what was used so far. An active one waits for the fork's first turn.
+    async fn copy_goal_to(&self, from: ThreadId, to: ThreadId) -> Result<(), Refusal> {
+        if let Some(loaded) = self.get(from)
+            && let Some(turn_id) = loaded.view.running_turn()
+        {
+            loaded.goals.flush(&turn_id).await;
+        }
+        let Some(goal) = self.store.work().goal(from).await? else { return Ok(()) };
+        let stalled = (goal.status == ThreadGoalStatus::Active).then_some(ThreadGoalStall::Deferred);
+        let copy = Goal { id: Uuid::now_v7(), stalled, turns: 0, idle_turns: 0, ..goal };
+        Ok(self.store.work().change_goal(to, move |goal| *goal = Some(copy)).await?)
+    }
+
+    async fn copy(&self, source: Source, mut form: ForkForm, resolve: Resolve) -> Result<ForkedThread, Refusal> {
         let _lane = match &source {
             Source::Id(id) => Some(self.lanes.enter(*id).await),
             Source::Path(_) => None,
@@ -56,20 +119,35 @@ impl Threads {
         if let Some(meta) = history::meta(&*reader).await.map_err(unloadable)? {
             stored.meta = meta;
         }
-        self.copy_stored(&stored, &*reader, ephemeral, resolve).await
+        let cut = match form.boundary.take() {
+            Some(_) if form.ephemeral => {
+                return Err(Refusal::invalid("an ephemeral fork cannot end at a turn of its source"));
+            }
+            Some(boundary) => {
+                let running = self.is_running(stored.id());
+                let turns = history::turns(&*reader, running).await.map_err(unloadable)?;
+                turns.len() - boundary.kept(&turns)?
+            }
+            None => 0,
+        };
+        self.copy_stored(&stored, &*reader, form, cut, resolve).await
     }
 
     async fn copy_stored(
         &self,
         stored: &StoredThread,
         source: &dyn Reader,
-        ephemeral: bool,
+        form: ForkForm,
+        cut: usize,
         resolve: Resolve,
     ) -> Result<ForkedThread, Refusal> {
-        let resolved = resolve(Some(Basis { thread: stored, last_turn: None }))?;
+        let changed = history::last_settings(source).await.map_err(unloadable)?;
+        let last_turn = history::last_turn_context(source).await.map_err(unloadable)?;
+        let basis = Basis { thread: stored, last_turn: last_turn.as_ref(), changed: changed.as_ref() };
+        let resolved = resolve(Some(basis))?;
         let mut meta = new_meta(ThreadId::new(), &resolved);
         let ResolvedSettings { settings, profile, .. } = resolved;
-        if ephemeral {
+        if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
             let turns = turns_for(meta.id, source).await?;
@@ -79,18 +157,44 @@ impl Threads {
             return Ok((PreparedThread { meta, view, reader, settings, profile, conversation, position: None }, turns));
         }
         meta.forked_from_id = Some(stored.id());
+        meta.attached_to = form.attach.then(|| stored.id());
         meta.preview.clone_from(&stored.meta.preview);
         meta.git = git::facts(&meta.cwd).await;
         let reader = self.store.create(meta.id, Timestamp::now());
         let mut batch = Batch::new();
         batch.push(&Record::SessionMeta(Box::new(meta.clone())))?;
-        let turns = copy_lines(source, meta.id, &mut *reader.writer().await?, batch).await?;
+        let mut writer = reader.writer().await?;
+        let mut turns = copy_lines(source, meta.id, &mut *writer, batch).await?;
+        if cut > 0 {
+            let mut batch = Batch::new();
+            let num_turns = u32::try_from(cut).unwrap_or(u32::MAX);
+            batch.push(&Record::EventMsg(Event::ThreadRolledBack(ThreadRolledBack { num_turns })))?;
+            writer.append(batch, Durability::Synced).await?;
+            turns.truncate(turns.len().saturating_sub(cut));
+        }
+        drop(writer);
+        full(&mut turns);
         let copy = self.store.find(meta.id, Some(false)).await?;
         let mut thread = self.wire(&copy, &settings.model_provider);
         thread.status = ThreadStatus::Idle;
+        thread.project_id = self.inherit(stored.id(), meta.id).await;
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
         Ok((PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
+    }
+}
+
+impl Threads {
+    /// Gives a fork what it inherits of what users added to its source. Returns its project.
+    async fn inherit(&self, from: ThreadId, to: ThreadId) -> Option<String> {
+        let inherited = self.services.organiser.run(move |organiser| {
+            organiser.forked(from, to)?;
+            Ok(organiser.facts(&[to])?.remove(&to).and_then(|facts| facts.project_id))
+        });
+        inherited.await.unwrap_or_else(|error| {
+            tracing::warn!(%error, thread = %to, "a fork did not inherit its project and attachments");
+            None
+        })
     }
 }
 
@@ -120,7 +224,8 @@ pub(crate) async fn copy_lines(
     if let Some(open) = turns.last_mut().filter(|turn| turn.status == TurnStatus::InProgress) {
         open.status = TurnStatus::Interrupted;
         batch.push(&Record::ResponseItem(message("user", prompts::TURN_ABORTED.into())))?;
-        let aborted = TurnAborted { turn_id: Some(open.id.clone()), reason: AbortReason::Interrupted };
+        let aborted =
+            TurnAborted { turn_id: Some(open.id.clone()), reason: AbortReason::Interrupted, times: Default::default() };
         batch.push(&Record::EventMsg(Event::TurnAborted(aborted)))?;
     }
     writer.append(batch, Durability::Synced).await?;

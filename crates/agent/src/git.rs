@@ -15,6 +15,11 @@ pub(crate) async fn is_repository(cwd: &str) -> bool {
     loomd_git::is_repository(Path::new(cwd), &ConfinedGit::default()).await
 }
 
+/// The branch that others start from.
+pub(crate) async fn default_branch(cwd: &str) -> Option<String> {
+    loomd_git::default_branch(Path::new(cwd), &ConfinedGit::default()).await
+}
+
 /// The merge base of a branch and `HEAD`.
 pub(crate) async fn merge_base(cwd: &str, branch: &str) -> Option<String> {
     loomd_git::merge_base(Path::new(cwd), branch, &ConfinedGit::default()).await

@@ -3,8 +3,10 @@
 use std::future::poll_fn;
 use std::task::Poll;
 
-use loomd_protocol::Turn;
-use loomd_store::rollout::{Compacted, Event, Line, LineHeader, Record, SessionMeta, TokenUsageInfo, TurnContext};
+use loomd_protocol::{ReasoningEffort, Turn};
+use loomd_store::rollout::{
+    AbortReason, Compacted, Event, Line, LineHeader, Record, SessionMeta, StoredSettings, TokenUsageInfo, TurnContext,
+};
 use loomd_store::{Position, Reader, Result, StoredLine, ThreadId};
 
 use crate::turns::{Turns, interrupt_open};
@@ -109,6 +111,23 @@ pub(crate) async fn last_turn_context(reader: &dyn Reader) -> Result<Option<Turn
     .await
 }
 
+/// The settings that were last changed.
+pub(crate) async fn last_settings(reader: &dyn Reader) -> Result<Option<StoredSettings>> {
+    last(reader, None, "thread_settings_applied", |record| match record {
+        Record::EventMsg(Event::ThreadSettingsApplied(applied)) => Some(applied.thread_settings),
+        _ => None,
+    })
+    .await
+}
+
+/// The model and the effort that the next turn would use, as far as they are stored.
+pub(crate) async fn last_model(reader: &dyn Reader) -> Result<Option<(Option<String>, Option<ReasoningEffort>)>> {
+    if let Some(settings) = last_settings(reader).await? {
+        return Ok(Some((Some(settings.model), settings.effort)));
+    }
+    Ok(last_turn_context(reader).await?.map(|turn| (Some(turn.model), turn.effort)))
+}
+
 /// The tokens used so far.
 pub(crate) async fn last_usage(reader: &dyn Reader) -> Result<Option<TokenUsageInfo>> {
     last(reader, None, "token_count", token_usage).await
@@ -124,6 +143,37 @@ fn token_usage(record: Record) -> Option<TokenUsageInfo> {
         Record::EventMsg(Event::TokenCount(count)) => count.info,
         _ => None,
     }
+}
+
+/// Whether the last turn was interrupted on purpose. One that a crash cut short was not.
+pub(crate) async fn ends_interrupted(reader: &dyn Reader) -> Result<bool> {
+    let ended = last(reader, None, "event_msg", |record| match record {
+        Record::EventMsg(Event::TaskStarted(_) | Event::TaskComplete(_)) => Some(false),
+        Record::EventMsg(Event::TurnAborted(aborted)) => Some(aborted.reason == AbortReason::Interrupted),
+        _ => None,
+    });
+    Ok(ended.await?.unwrap_or(false))
+}
+
+/// The id of the last turn.
+pub(crate) async fn last_turn_id(reader: &dyn Reader) -> Result<Option<String>> {
+    let id = |record| match record {
+        Record::EventMsg(Event::TaskStarted(started)) => Some(started.turn_id),
+        _ => None,
+    };
+    last(reader, None, "_started", id).await
+}
+
+/// Whether a turn has a message of the user.
+pub(crate) async fn has_user_message(reader: &dyn Reader, turn_id: &str) -> Result<bool> {
+    let (mut within, mut found) = (false, false);
+    each_line(reader, |line| match line.decode() {
+        Some(Record::EventMsg(Event::TaskStarted(started))) => within = started.turn_id == turn_id,
+        Some(Record::EventMsg(Event::UserMessage(_))) => found |= within,
+        _ => {}
+    })
+    .await?;
+    Ok(found)
 }
 
 /// The start of the turn with the last `compacted` record that has a `replacement_history`: the conversation can be

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use loomd_protocol::{ThreadItem, UserInput};
+use loomd_protocol::{ResponseItem, ThreadItem, UserInput};
 use loomd_store::ThreadId;
 use loomd_store::rollout::Event;
 
@@ -21,7 +21,7 @@ pub(crate) trait ToolHost: Send + Sync {
     fn spawn(
         &self,
         child: ChildThread,
-        input: Vec<UserInput>,
+        task: AgentTask,
         max: usize,
     ) -> HostFuture<'_, Result<(ThreadId, String), String>>;
 
@@ -30,6 +30,10 @@ pub(crate) trait ToolHost: Send + Sync {
 
     /// Starts or steers a turn of another agent; the turn's id.
     fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> HostFuture<'_, Result<String, String>>;
+
+    /// Gives a message to another agent. With `start` it begins a turn unless one is running; else it is read with the
+    /// next model call.
+    fn send_message(&self, id: ThreadId, message: ResponseItem, start: bool) -> HostFuture<'_, Result<(), String>>;
 
     /// Interrupts the running turn of another agent. Resolves when it has stopped.
     fn interrupt_turn(&self, id: ThreadId) -> HostFuture<'_, ()>;
@@ -61,6 +65,15 @@ pub(crate) struct ChildThread {
     pub agent_tree: Arc<AgentTree>,
     /// Its conversation begins with that of its parent.
     pub with_history: bool,
+    /// The path by which other agents address it; `None` for one that is addressed by its id.
+    pub path: Option<String>,
+}
+
+/// What a child agent begins with.
+pub(crate) enum AgentTask {
+    User(Vec<UserInput>),
+    /// A message of its parent.
+    Message(ResponseItem),
 }
 
 /// An item that ended after its turn, with its record.

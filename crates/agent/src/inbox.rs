@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use loomd_protocol::{ResponseItem, UserInput};
+use loomd_store::rollout::CompletedItem;
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
@@ -15,9 +16,25 @@ const MAX_INPUTS: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Input {
     /// User input, which is published as an item.
-    User(Vec<UserInput>),
+    User(UserMessageInput),
+    /// A message of another agent, and what is shown of it.
+    Agent { item: Box<ResponseItem>, activity: Box<CompletedItem> },
     /// An item that is added to the conversation only, such as the end of a child agent.
     Injected(Box<ResponseItem>),
+}
+
+/// One message of the user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct UserMessageInput {
+    pub content: Vec<UserInput>,
+    /// The client's own id of the message.
+    pub client_id: Option<String>,
+}
+
+impl From<Vec<UserInput>> for UserMessageInput {
+    fn from(content: Vec<UserInput>) -> Self {
+        Self { content, client_id: None }
+    }
 }
 
 #[derive(Default)]

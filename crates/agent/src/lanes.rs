@@ -9,6 +9,9 @@ use tokio::sync::OwnedMutexGuard;
 
 type Lane = tokio::sync::Mutex<()>;
 
+/// The right to act on a thread before all later requests, until it is dropped.
+pub(crate) type LaneGuard = OwnedMutexGuard<()>;
+
 /// Unused locks are removed when there are more than this.
 const KEPT: usize = 64;
 
@@ -17,7 +20,7 @@ pub(crate) struct Lanes(Mutex<HashMap<ThreadId, Weak<Lane>>>);
 
 impl Lanes {
     /// Locks a thread, after earlier requests. The position in the queue is taken at the first poll.
-    pub async fn enter(&self, id: ThreadId) -> OwnedMutexGuard<()> {
+    pub async fn enter(&self, id: ThreadId) -> LaneGuard {
         self.lane(id).lock_owned().await
     }
 

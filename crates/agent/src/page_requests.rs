@@ -5,10 +5,12 @@ use loomd_protocol::{
 };
 use loomd_store::{Error, ThreadId};
 
+use crate::lanes::LaneGuard;
 use crate::pages::{OpenTurn, TurnSource};
 use crate::paging::{PageBuilder, PageRequest};
 use crate::refusal::Refusal;
-use crate::threads::{Threads, has_turns, unreadable};
+use crate::threads::{Threads, unreadable};
+use crate::view::Persistence;
 
 impl Threads {
     /// Returns a page of a thread's turns.
@@ -18,9 +20,20 @@ impl Threads {
         request: &PageRequest,
         view: TurnItemsView,
     ) -> Result<ThreadTurnsListResponse, Refusal> {
+        let lane = self.lanes.enter(id).await;
+        self.turns_page_within(&lane, id, request, view).await
+    }
+
+    pub(crate) async fn turns_page_within(
+        &self,
+        lane: &LaneGuard,
+        id: ThreadId,
+        request: &PageRequest,
+        view: TurnItemsView,
+    ) -> Result<ThreadTurnsListResponse, Refusal> {
         let mut page = PageBuilder::<Turn>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
-        self.each_turn(id, anchor.as_deref(), direction, |turn| {
+        self.each_turn_within(lane, id, anchor.as_deref(), direction, |_, turn| {
             page.add(turn, view);
             !page.is_full()
         })
@@ -35,9 +48,20 @@ impl Threads {
         request: &PageRequest,
         turn_id: Option<&str>,
     ) -> Result<ThreadItemsListResponse, Refusal> {
+        let lane = self.lanes.enter(id).await;
+        self.items_page_within(&lane, id, request, turn_id).await
+    }
+
+    pub(crate) async fn items_page_within(
+        &self,
+        lane: &LaneGuard,
+        id: ThreadId,
+        request: &PageRequest,
+        turn_id: Option<&str>,
+    ) -> Result<ThreadItemsListResponse, Refusal> {
         let mut page = PageBuilder::<ThreadItemEntry>::new(request)?;
         let (anchor, direction) = (page.anchor().map(str::to_owned), page.direction());
-        self.each_turn(id, turn_id.or(anchor.as_deref()), direction, |turn| {
+        self.each_turn_within(lane, id, turn_id.or(anchor.as_deref()), direction, |_, turn| {
             let wanted = turn_id.is_none_or(|id| turn.id == id);
             if wanted {
                 page.add(turn);
@@ -49,19 +73,36 @@ impl Threads {
         page.finish()
     }
 
-    /// Calls `take` with a thread's turns in order, from the one with the id `from` or else the first, until it returns
-    /// false. Not called when no turn has the id.
-    async fn each_turn(
+    /// Calls `take` with a thread's turns and their numbers, in order, from the one with the id `from` or else the first,
+    /// until it returns false. Not called when no turn has the id.
+    pub(crate) async fn each_turn(
         &self,
         id: ThreadId,
         from: Option<&str>,
         direction: SortDirection,
-        take: impl FnMut(Turn) -> bool,
+        take: impl FnMut(usize, Turn) -> bool,
     ) -> Result<(), Refusal> {
-        let _lane = self.lanes.enter(id).await;
+        let lane = self.lanes.enter(id).await;
+        self.each_turn_within(&lane, id, from, direction, take).await
+    }
+
+    async fn each_turn_within(
+        &self,
+        _: &LaneGuard,
+        id: ThreadId,
+        from: Option<&str>,
+        direction: SortDirection,
+        take: impl FnMut(usize, Turn) -> bool,
+    ) -> Result<(), Refusal> {
         let running = match self.get(id) {
             Some(loaded) => {
-                has_turns(id, &loaded)?;
+                match loaded.view.persistence() {
+                    Persistence::Stored => {}
+                    Persistence::Pending => return Ok(()),
+                    Persistence::Ephemeral => {
+                        return Err(Refusal::invalid("ephemeral threads do not support thread/turns/list"));
+                    }
+                }
                 // Taken before the rollout is read: an item that completes meanwhile is found in the rollout.
                 loaded
                     .view

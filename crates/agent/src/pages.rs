@@ -48,15 +48,15 @@ impl TurnSource<'_> {
         &self,
         from: Option<&str>,
         direction: SortDirection,
-        mut take: impl FnMut(Turn) -> bool,
+        mut take: impl FnMut(usize, Turn) -> bool,
     ) -> StoreResult<()> {
-        let mut turns = history::turns(self.reader, true).await?;
+        let mut turns: Vec<_> = history::turns(self.reader, true).await?.into_iter().enumerate().collect();
         if direction == SortDirection::Desc {
             turns.reverse();
         }
-        let turns = turns.into_iter().skip_while(|turn| from.is_some_and(|id| turn.id != id));
-        for turn in turns {
-            if !take(self.shown(turn)) {
+        let turns = turns.into_iter().skip_while(|(_, turn)| from.is_some_and(|id| turn.id != id));
+        for (number, turn) in turns {
+            if !take(number, self.shown(turn)) {
                 break;
             }
         }
@@ -85,14 +85,14 @@ struct CachedOutline {
 }
 
 impl Outlines {
-    /// Calls `take` with the turns of a thread in order, from the one with the id `from` or else the first, until it
-    /// returns false. Not called when no turn has the id.
+    /// Calls `take` with the turns of a thread and their numbers, in order, from the one with the id `from` or else the
+    /// first, until it returns false. Not called when no turn has the id.
     pub async fn each_turn(
         &self,
         source: TurnSource<'_>,
         from: Option<&str>,
         direction: SortDirection,
-        mut take: impl FnMut(Turn) -> bool,
+        mut take: impl FnMut(usize, Turn) -> bool,
     ) -> StoreResult<()> {
         let id = source.reader.id();
         let shared = self.get(id);
@@ -131,12 +131,14 @@ impl Outlines {
                     true => Ok(()),
                 };
             };
+            let mut numbers: Vec<usize> = block.clone().collect();
             if direction == SortDirection::Desc {
                 turns.reverse();
+                numbers.reverse();
             }
-            for turn in turns {
+            for (number, turn) in numbers.into_iter().zip(turns) {
                 given = true;
-                if !take(source.shown(turn)) {
+                if !take(number, source.shown(turn)) {
                     return Ok(());
                 }
             }

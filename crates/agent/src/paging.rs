@@ -18,7 +18,7 @@ const MAX_ROWS: u32 = 100;
 const MAX_BYTES: usize = 512 * 1024;
 
 /// The pagination params of a request.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageRequest {
     pub cursor: Option<String>,
     pub limit: Option<u32>,
@@ -32,8 +32,13 @@ impl PageRequest {
     }
 
     fn limit(&self) -> usize {
-        self.limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize
+        page_rows(self.limit)
     }
+}
+
+/// The rows of a page with this limit.
+pub(crate) fn page_rows(limit: Option<u32>) -> usize {
+    limit.unwrap_or(DEFAULT_ROWS).clamp(1, MAX_ROWS) as usize
 }
 
 /// The anchor of a page: the row that it begins with (`include_anchor`) or after.
@@ -44,6 +49,12 @@ struct Cursor {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     item_id: Option<String>,
     include_anchor: bool,
+}
+
+/// A cursor of pages of turns: the page begins with this turn, whatever its direction.
+pub(crate) fn cursor_of_turn(turn_id: &str) -> String {
+    let cursor = Cursor { turn_id: turn_id.to_owned(), item_id: None, include_anchor: true };
+    serde_json::to_string(&cursor).unwrap_or_default()
 }
 
 /// Collects the rows of a page. Turns are added in the direction of the request, from the turn of the cursor on.
@@ -114,7 +125,8 @@ impl PageBuilder<'_, ThreadItemEntry> {
             items.reverse();
         }
         for item in items {
-            self.push(ThreadItemEntry { turn_id: id.clone(), item }, &item_key);
+            let entry = ThreadItemEntry { turn_id: id.clone(), item, started_at_ms: None, completed_at_ms: None };
+            self.push(entry, &item_key);
         }
         if let Some(cursor) = &self.cursor
             && self.counted == 0
@@ -138,16 +150,27 @@ fn item_key(entry: &ThreadItemEntry) -> (String, Option<String>) {
     (entry.turn_id.clone(), Some(entry.item.id().to_owned()))
 }
 
-/// A turn with the items of a view. A summary has the user's messages and the last message of the agent.
-fn shown(mut turn: Turn, view: TurnItemsView) -> Turn {
+/// Returns the cursors that page backwards from the newest turn and the newest item.
+pub(crate) fn newest_cursors(turns: &[Turn]) -> (Option<String>, Option<String>) {
+    let cursor = |turn: &Turn, item_id: Option<String>| {
+        serde_json::to_string(&Cursor { turn_id: turn.id.clone(), item_id, include_anchor: true }).ok()
+    };
+    let newest = turns.last().and_then(|turn| cursor(turn, None));
+    let with_items = turns.iter().rev().find_map(|turn| Some((turn, turn.items.last()?)));
+    (newest, with_items.and_then(|(turn, item)| cursor(turn, Some(item.id().to_owned()))))
+}
+
+/// A turn with the items of a view. A summary has the user's first message and the last message of the agent.
+pub(crate) fn shown(mut turn: Turn, view: TurnItemsView) -> Turn {
     match view {
         TurnItemsView::Full => {}
         TurnItemsView::NotLoaded => turn.items.clear(),
         TurnItemsView::Summary => {
             let answer = turn.items.iter().rposition(|item| matches!(item, ThreadItem::AgentMessage { .. }));
+            let question = turn.items.iter().position(|item| matches!(item, ThreadItem::UserMessage { .. }));
             let mut position = 0;
-            turn.items.retain(|item| {
-                let keep = matches!(item, ThreadItem::UserMessage { .. }) || Some(position) == answer;
+            turn.items.retain(|_| {
+                let keep = Some(position) == question || Some(position) == answer;
                 position += 1;
                 keep
             });
@@ -255,7 +278,7 @@ mod tests {
         let turn = |number: usize| Turn {
             id: format!("t{number}"),
             items: vec![
-                ThreadItem::UserMessage { id: format!("u{number}"), content: Vec::new() },
+                ThreadItem::UserMessage { id: format!("u{number}"), content: Vec::new(), client_id: None },
                 ThreadItem::Plan { id: format!("p{number}"), text: text.into() },
                 ThreadItem::AgentMessage {
                     id: format!("a{number}"),
@@ -265,8 +288,7 @@ mod tests {
                 },
             ],
             status: TurnStatus::Completed,
-            error: None,
-            items_view: None,
+            ..Turn::default()
         };
         (0..turns).map(turn).collect()
     }

@@ -219,7 +219,7 @@ mod tests {
         };
         assert!(output.len() <= MAX_OUTPUT + DROPPED_AT_ONCE && output.ends_with("39"));
         let (thread_id, turn_id) = ("t".into(), "turn".into());
-        let done = ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: 0 };
+        let done = ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: 0, started_at_ms: None };
         events.publish(ServerNotification::ItemCompleted(done)).await;
         assert!(!events.has_open_items());
     }

@@ -35,6 +35,14 @@ impl ProjectDocs<'_> {
         }
     }
 
+    /// The files that [`Self::read`] reads, whatever the limits: of the home, then from the root of the project down.
+    pub fn sources(&self) -> Vec<PathBuf> {
+        let is_filled = |path: &PathBuf| text(path, MAX_HOME_BYTES).is_some_and(|text| !text.trim().is_empty());
+        let home = [OVERRIDE, PLAIN].iter().map(|name| self.home.join(name)).find(is_filled);
+        let project = self.folders().into_iter().filter_map(|folder| self.doc_in(folder)).filter(is_filled);
+        home.into_iter().chain(project).collect()
+    }
+
     /// The home's document.
     fn home_doc(&self) -> Option<String> {
         [OVERRIDE, PLAIN].iter().find_map(|name| {

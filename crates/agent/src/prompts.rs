@@ -13,7 +13,7 @@ use serde::Serialize;
 pub use environment::{Environment, ManagedNetwork};
 pub use extensions::{ListedSkill, MentionedPlugin, plugin_message, plugins_section, skill_message, skills_section};
 pub use permissions::Permissions;
-pub use review::{REVIEW_INSTRUCTIONS, ReviewOutcome, review_hint, review_prompt, review_report};
+pub use review::{REVIEW_INSTRUCTIONS, REVIEW_LATEST, ReviewOutcome, review_hint, review_prompt, review_report};
 
 /// The prompt for a summary that replaces the conversation.
 pub const COMPACTION_PROMPT: &str = trimmed(include_str!("../prompts/compaction.md"));
@@ -121,6 +121,25 @@ pub fn subagent_notification(agent_id: &str, status: &impl Serialize) -> serde_j
     }
     let json = serde_json::to_string(&Notification { agent_path: agent_id, status })?;
     Ok(format!("<subagent_notification>\n{json}\n</subagent_notification>"))
+}
+
+/// Tells the model that the user allows an action that the reviewer had denied.
+pub fn approved_denial(action: &serde_json::Value) -> String {
+    format!(
+        "The user has looked at an action that the reviewer denied, and allows exactly this one. Try it again if it is \
+         still needed; nothing else is allowed by this:\n{action}"
+    )
+}
+
+/// The instructions of the reviewer for newer clients, whose verdict is an outcome instead of a score.
+pub fn guardian_instructions() -> String {
+    let judging = GUARDIAN_INSTRUCTIONS.rsplit_once("\n\n").map_or(GUARDIAN_INSTRUCTIONS, |(judging, _)| judging);
+    format!(
+        "{judging}\n\nWhere the harm would be beyond repair, the risk is critical. Say also how clearly the user asked for \
+         the action. An action that the user allowed after a denial is authorized, though you may still deny it.\n\nAnswer \
+         with one JSON object and nothing else: `outcome` (`allow` or `deny`), `risk_level` (`low`, `medium`, `high` or \
+         `critical`), `user_authorization` (`unknown`, `low`, `medium` or `high`), and `rationale` (one or two sentences)."
+    )
 }
 
 /// The warning that another model answered than the one of the request.

@@ -23,6 +23,9 @@ pub enum Refusal {
     /// The organisation's requirements are not known, so no thread is opened.
     #[error("{message}")]
     RequirementsUnavailable { message: String, cause: CloudError },
+    /// An MCP server refused, with a code of its own.
+    #[error("{message}")]
+    OfServer { code: i64, message: String },
     /// The input has more than [`MAX_INPUT_CHARS`] characters.
     #[error("Input exceeds the maximum length of {MAX_INPUT_CHARS} characters.")]
     InputTooLarge { chars: usize },

@@ -1,6 +1,6 @@
 //! Loading a stored thread, or joining one that is loaded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStatus};
@@ -8,13 +8,24 @@ use loomd_store::rollout::{Record, UserMessage};
 use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
 
 use crate::event_sink::Subscriber;
+use crate::lanes::LaneGuard;
 use crate::message::text_of;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, full, new_meta};
 use crate::view::{Persistence, View};
 use crate::{git, history, markers};
+
+/// What is resumed.
+pub(crate) enum ResumeSource {
+    /// A thread, after earlier requests about it.
+    Id(ThreadId, LaneGuard),
+    /// A rollout on disk.
+    Path(PathBuf),
+    /// A new thread with this past.
+    History(Vec<ResponseItem>),
+}
 
 impl Threads {
     /// Opens a stored thread, with its turns or without. One that is loaded is joined, and its settings
@@ -27,12 +38,28 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
+        let source = match source {
+            Source::Id(id) => ResumeSource::Id(id, self.lanes.enter(id).await),
+            Source::Path(path) => ResumeSource::Path(path),
+        };
+        self.resume_from(source, turns, resolve, subscriber, reply).await;
+    }
+
+    pub(crate) async fn resume_from(
+        &self,
+        source: ResumeSource,
+        turns: bool,
+        resolve: Resolve,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) {
         let (stored, reader, reply, lane) = match source {
-            Source::Id(id) => {
-                let lane = self.lanes.enter(id).await;
+            ResumeSource::History(items) => return self.resume_history(items, resolve, subscriber, reply).await,
+            ResumeSource::Id(id, lane) => {
                 if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
+                let reply = self.with_facts(id, reply).await;
                 let Err(reply) = self.join(id, turns, subscriber, reply).await else { return };
                 let opened = async { Ok((self.store.find(id, Some(false)).await?, self.store.open(id).await?)) };
                 match opened.await {
@@ -40,9 +67,10 @@ impl Threads {
                     Err(error) => return reply(Err(unloadable(error))),
                 }
             }
-            Source::Path(path) => match self.adopt(&path).await {
+            ResumeSource::Path(path) => match self.adopt(&path).await {
                 Ok((stored, reader)) => {
                     let lane = self.lanes.enter(stored.id()).await;
+                    let reply = self.with_facts(stored.id(), reply).await;
                     let Err(reply) = self.join(stored.id(), turns, subscriber, reply).await else { return };
                     (stored, reader, reply, lane)
                 }
@@ -60,6 +88,17 @@ impl Threads {
             Err(refusal) => reply(Err(refusal)),
         }
         drop(lane);
+    }
+
+    /// A reply that shows what users added to the thread.
+    async fn with_facts(&self, id: ThreadId, reply: Reply<Opened>) -> Reply<Opened> {
+        let facts = self.facts(id).await;
+        Box::new(move |opened| {
+            reply(opened.map(|mut opened| {
+                facts.show_in(&mut opened.thread);
+                opened
+            }));
+        })
     }
 
     /// Refuses a request with a history, or with the path of another rollout, for a thread that is loaded.
@@ -127,11 +166,14 @@ async fn prepare(
         stored.meta = meta;
     }
     let last_turn = history::last_turn_context(reader).await.map_err(unloadable)?;
-    let resolved = resolve(Some(Basis { thread: stored, last_turn: last_turn.as_ref() }))?;
-    let turns = match turns {
+    let changed = history::last_settings(reader).await.map_err(unloadable)?;
+    let basis = Basis { thread: stored, last_turn: last_turn.as_ref(), changed: changed.as_ref() };
+    let resolved = resolve(Some(basis))?;
+    let mut turns = match turns {
         true => history::turns(reader, false).await.map_err(unloadable)?,
         false => Vec::new(),
     };
+    full(&mut turns);
     Ok((resolved, turns))
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Zoned;
 use loomd_exec::{Environment, Shell};
 use loomd_model::Http;
+use loomd_organiser::Organiser;
 
 use crate::event_log::EventBudget;
 use crate::images::Images;
@@ -18,6 +19,8 @@ pub struct Services {
     pub http: Arc<Http>,
     /// The environment that commands inherit.
     pub environment: Environment,
+    /// What users add to threads.
+    pub organiser: Organiser,
     pub(crate) images: Arc<Images>,
     /// The memory for the recent events of all threads.
     pub(crate) event_budget: Arc<EventBudget>,
@@ -31,6 +34,7 @@ pub struct Services {
 impl Services {
     pub fn new(home: PathBuf, http: Arc<Http>, environment: Environment) -> Self {
         Self {
+            organiser: Organiser::new(&home),
             home,
             http,
             environment,

@@ -7,14 +7,14 @@ use loomd_config::permissions::Permissions;
 use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification, DynamicToolSpec, JsonObject,
-    JsonValue, ModeKind, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier,
-    Settings as ModeSettings, TurnStartParams,
+    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification,
+    DynamicToolSpec, JsonObject, JsonValue, ModeKind, MultiAgentMode, Personality, ReasoningEffort, ReasoningSummary,
+    SandboxPolicy, ServiceTier, Settings as ModeSettings, ThreadSettings, TurnStartParams,
 };
 use loomd_store::StoredThread;
-use loomd_store::rollout::{SandboxPolicy as StoredSandboxPolicy, TruncationPolicy, TurnContext};
+use loomd_store::rollout::{SandboxPolicy as StoredSandboxPolicy, StoredSettings, TruncationPolicy, TurnContext};
 
-use crate::confinement::Confinement;
+use crate::confinement::{CommandPolicy, Confinement};
 use crate::extensions::ThreadExtensions;
 use crate::refusal::Refusal;
 
@@ -28,8 +28,10 @@ pub struct Settings {
     pub approval_policy: AskForApproval,
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
-    /// The permission profile, if there is one. It is enforced; `sandbox` is the policy that comes closest to it.
+    /// The rules of a configured permission profile. They are enforced; `sandbox` is the policy that comes closest.
     pub permissions: Option<Arc<Permissions>>,
+    /// The permission profile; `None` under a plain sandbox policy.
+    pub profile: Option<ActivePermissionProfile>,
     pub reasoning_effort: Option<ReasoningEffort>,
     pub summary: Option<ReasoningSummary>,
     pub personality: Option<Personality>,
@@ -39,8 +41,9 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Applies the overrides of a turn, for it and all later ones. `cwd` is absolute.
-    pub(crate) fn change(&mut self, params: &TurnStartParams) {
+    /// Applies the overrides of a turn, for it and all later ones. `cwd` is absolute, and `chosen` what the permission
+    /// profile of the params stands for.
+    pub(crate) fn change(&mut self, params: &TurnStartParams, chosen: Option<CommandPolicy>) {
         fn set<T: Clone>(value: &mut T, new: &Option<T>) {
             if let Some(new) = new {
                 value.clone_from(new);
@@ -53,11 +56,14 @@ impl Settings {
         }
         set(&mut self.cwd, &params.cwd);
         if params.sandbox_policy.as_ref().is_some_and(|policy| *policy != self.sandbox) {
-            self.permissions = None;
+            (self.permissions, self.profile) = (None, None);
         }
         set(&mut self.approval_policy, &params.approval_policy);
         set(&mut self.approvals_reviewer, &params.approvals_reviewer);
         set(&mut self.sandbox, &params.sandbox_policy);
+        if let Some(CommandPolicy { policy, permissions, profile }) = chosen {
+            (self.sandbox, self.permissions, self.profile) = (policy, permissions, profile);
+        }
         set(&mut self.model, &params.model);
         set(&mut self.service_tier, &params.service_tier);
         set_some(&mut self.reasoning_effort, &params.effort);
@@ -76,7 +82,45 @@ impl Settings {
         Confinement { policy: &self.sandbox, permissions: self.permissions.as_deref(), config: &profile.config }
     }
 
-    pub(crate) fn collaboration_mode(&self) -> CollaborationMode {
+    /// The settings as clients see them.
+    pub fn to_wire(&self) -> ThreadSettings {
+        ThreadSettings {
+            cwd: self.cwd.clone(),
+            approval_policy: self.approval_policy.clone(),
+            approvals_reviewer: self.approvals_reviewer,
+            sandbox_policy: self.sandbox.clone(),
+            active_permission_profile: self.profile.clone(),
+            model: self.model.clone(),
+            model_provider: self.model_provider.clone(),
+            service_tier: self.service_tier.clone(),
+            effort: self.reasoning_effort.clone(),
+            summary: self.summary,
+            collaboration_mode: self.collaboration_mode(),
+            multi_agent_mode: MultiAgentMode::default(),
+            personality: self.personality,
+            disabled_plugin_ids: Vec::new(),
+        }
+    }
+
+    /// The settings as the rollout has them.
+    pub(crate) fn to_stored(&self) -> StoredSettings {
+        StoredSettings {
+            cwd: self.cwd.clone(),
+            approval_policy: self.approval_policy.clone(),
+            approvals_reviewer: Some(self.approvals_reviewer),
+            sandbox_policy: Some(self.sandbox.clone().into()),
+            active_permission_profile: self.profile.clone(),
+            model: self.model.clone(),
+            model_provider: Some(self.model_provider.clone()),
+            service_tier: self.service_tier.clone(),
+            effort: self.reasoning_effort.clone(),
+            summary: self.summary,
+            collaboration_mode: Some(self.collaboration_mode()),
+            personality: self.personality,
+        }
+    }
+
+    pub fn collaboration_mode(&self) -> CollaborationMode {
         CollaborationMode {
             mode: self.mode,
             settings: ModeSettings {
@@ -109,11 +153,22 @@ pub struct Profile {
     pub extensions: ThreadExtensions,
     /// The name of the client that opened the thread.
     pub client: String,
+    /// The tools are those of the newer release, with goals and namespaces of agents and MCP servers.
+    pub newer_tools: bool,
+    /// Whether the thread has a machine to run commands and to change files on.
+    pub has_environment: bool,
+    /// Whether this client answers elicitations of the mode `openai/form`.
+    pub openai_form: bool,
     /// The identity in the headers of model calls.
     pub identity: Identity,
 }
 
 impl Profile {
+    /// Whether the tools are those of the newer release.
+    pub(crate) fn has_newer_tools(&self) -> bool {
+        self.newer_tools
+    }
+
     /// The catalogue entry of a model, with the overrides of the configuration.
     pub(crate) fn model(&self, name: &str) -> ModelInfo {
         let mut info = self.catalogue.find(name);
@@ -164,6 +219,8 @@ pub struct Basis<'a> {
     pub thread: &'a StoredThread,
     /// The settings of its last turn.
     pub last_turn: Option<&'a TurnContext>,
+    /// The settings that were last changed.
+    pub changed: Option<&'a StoredSettings>,
 }
 
 /// Resolved settings, and fields of a new thread's `session_meta`.
@@ -174,6 +231,8 @@ pub struct ResolvedSettings {
     /// The name and version of the client that starts the thread.
     pub originator: String,
     pub cli_version: String,
+    /// The label that its client gave it.
+    pub thread_source: Option<String>,
     /// Notices about the configuration, published after `thread/started`.
     pub notices: Vec<DeprecationNoticeNotification>,
 }

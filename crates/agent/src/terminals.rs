@@ -1,6 +1,6 @@
 //! The terminals of a thread: commands that may outlive the turn that started them, and the publishing of their output.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use loomd_exec::{Event, SessionEnd, Sessions};
@@ -20,6 +20,8 @@ const MAX_QUEUED_BYTES: usize = 4 * 1024 * 1024;
 pub(crate) struct Terminals {
     pub sessions: Sessions,
     open: Mutex<HashMap<u32, TerminalSession>>,
+    /// The open sessions that a client has ended. Locked before `open`.
+    ended: Mutex<HashSet<u32>>,
 }
 
 /// A session that goes on after the call that started it.
@@ -28,6 +30,9 @@ pub(crate) struct TerminalSession {
     /// The id of the command's item.
     pub item_id: String,
     pub argv: Arc<[String]>,
+    /// The command as the model wrote it, and its folder.
+    pub script: String,
+    pub cwd: String,
     /// Cancelled once the end of the session has been published.
     pub shown: CancellationToken,
 }
@@ -41,6 +46,25 @@ impl Terminals {
         self.lock().get(&id).cloned()
     }
 
+    /// The open sessions that have not been ended by a client, by id.
+    pub fn listed(&self) -> Vec<(u32, TerminalSession)> {
+        let ended = self.ended.lock();
+        let open = self.lock();
+        let listed = open.iter().filter(|(id, _)| !ended.contains(id));
+        let mut listed: Vec<_> = listed.map(|(id, session)| (*id, session.clone())).collect();
+        listed.sort_by_key(|(id, _)| *id);
+        listed
+    }
+
+    /// Ends a session for a client; false when there is none, or it has been ended.
+    pub fn end(&self, id: u32) -> bool {
+        if self.find(id).is_none() || !self.ended.lock().insert(id) {
+            return false;
+        }
+        self.sessions.terminate(id);
+        true
+    }
+
     /// Whether the command of an item is still open here.
     pub fn runs(&self, item_id: &str) -> bool {
         self.lock().values().any(|open| open.item_id == item_id)
@@ -48,6 +72,7 @@ impl Terminals {
 
     /// Removes a session whose end has been published.
     pub fn closed(&self, id: u32) {
+        self.ended.lock().remove(&id);
         if let Some(open) = self.lock().remove(&id) {
             open.shown.cancel();
         }

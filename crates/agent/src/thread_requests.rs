@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadDeletedNotification,
-    ThreadUnarchivedNotification,
+    ServerNotification, Thread as WireThread, ThreadArchivedNotification, ThreadAttachmentOperation,
+    ThreadAttachmentUpdatedNotification, ThreadDeletedNotification, ThreadUnarchivedNotification,
 };
 use loomd_store::{Error, GitPatch, ThreadId};
 
@@ -106,7 +106,9 @@ impl Threads {
                 Error::NotFound { .. } => Refusal::invalid(format!("no archived rollout found for thread id {id}")),
                 other => other.into(),
             })?;
-            Ok(self.wire(&self.store.unarchive(id).await?, provider))
+            let mut thread = self.wire(&self.store.unarchive(id).await?, provider);
+            self.facts(id).await.show_in(&mut thread);
+            Ok(thread)
         };
         let fetched = fetched.await;
         let told = fetched.is_ok();
@@ -123,14 +125,30 @@ impl Threads {
         let deleted = async {
             self.store.find(id, None).await?;
             self.unload(id).await;
-            Ok(self.store.delete(id).await?)
+            self.store.delete(id).await?;
+            let attached = self.services.organiser.run(move |organiser| organiser.deleted(id)).await;
+            Ok(attached.unwrap_or_else(|error| {
+                tracing::warn!(%error, thread = %id, "what users added to a deleted thread could not be removed");
+                Vec::new()
+            }))
         };
-        let deleted = deleted.await;
-        let told = deleted.is_ok();
-        reply(deleted);
-        if told {
-            let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
-            self.event_sink.broadcast(ServerNotification::ThreadDeleted(deleted)).await;
+        match deleted.await {
+            Ok(attached) => {
+                reply(Ok(()));
+                for attachment in attached {
+                    let notification = ThreadAttachmentUpdatedNotification {
+                        thread_id: id.to_string(),
+                        attachment_type: attachment.attachment_type,
+                        identity_key: attachment.identity_key,
+                        attachment_id: attachment.id,
+                        operation: ThreadAttachmentOperation::Deleted,
+                    };
+                    self.event_sink.broadcast(ServerNotification::ThreadAttachmentUpdated(notification)).await;
+                }
+                let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
+                self.event_sink.broadcast(ServerNotification::ThreadDeleted(deleted)).await;
+            }
+            Err(refusal) => reply(Err(refusal)),
         }
     }
 }

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
-use loomd_protocol::{Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus};
+use loomd_protocol::{Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
+use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
@@ -19,6 +20,7 @@ use crate::event::next_epoch;
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::SkillChanges;
+use crate::goals::{GoalCx, GoalLimits};
 use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
@@ -42,11 +44,11 @@ pub struct Threads(Arc<Inner>);
 pub struct Inner {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) event_sink: Arc<dyn EventSink>,
-    services: Arc<Services>,
+    pub(crate) services: Arc<Services>,
     loaded: Mutex<BTreeMap<ThreadId, LoadedThread>>,
     /// Entered by every request about a thread, so that requests take effect in the order in which they came.
     pub(crate) lanes: Lanes,
-    busy: Arc<Busy>,
+    pub(crate) busy: Arc<Busy>,
     pub(crate) outlines: Outlines,
     /// The watched skills of loaded threads.
     skill_changes: SkillChanges,
@@ -66,6 +68,8 @@ pub(crate) struct LoadedThread {
     pub view: Arc<View>,
     pub events: Arc<EventLog>,
     pub profile: Arc<Profile>,
+    pub mcp: Arc<ThreadServers>,
+    pub goals: Arc<GoalCx>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -95,6 +99,9 @@ impl Drop for Registration {
 
 /// A thread that is to be started.
 pub struct NewThread {
+    pub id: ThreadId,
+    /// The project that it was put into.
+    pub project_id: Option<String>,
     pub resolved: ResolvedSettings,
     pub ephemeral: bool,
 }
@@ -146,10 +153,14 @@ impl Threads {
 
     /// Starts a thread. Nothing of it is stored until its first user message.
     pub fn start(&self, new: NewThread, subscriber: Subscriber, reply: Reply<Opened>) {
-        let meta = new_meta(ThreadId::new(), &new.resolved);
+        let meta = new_meta(new.id, &new.resolved);
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
-        let (thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
+        let (mut thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
+        thread.project_id = new.project_id;
         let ResolvedSettings { settings, profile, notices, .. } = new.resolved;
+        if !profile.has_environment {
+            thread.environments = Some(Vec::new());
+        }
         let loading = PreparedThread {
             meta,
             view: View::new(thread, persistence),
@@ -167,8 +178,28 @@ impl Threads {
         self.lock().keys().copied().collect()
     }
 
+    /// The loaded thread with this rollout.
+    pub(crate) fn loaded_at(&self, path: &Path) -> Option<ThreadId> {
+        let is_at =
+            |id: &ThreadId| self.persistence(*id).and_then(|(_, of)| of).is_some_and(|of| Path::new(&of) == path);
+        self.loaded().into_iter().find(is_at)
+    }
+
     pub fn is_loaded(&self, id: ThreadId) -> bool {
         self.lock().contains_key(&id)
+    }
+
+    /// The working directory of a thread, loaded or stored; `None` when there is no such thread.
+    pub async fn cwd(&self, id: ThreadId) -> Option<String> {
+        match self.get(id) {
+            Some(loaded) => Some(loaded.view.thread().cwd),
+            None => self.store.find(id, None).await.ok().map(|stored| stored.meta.cwd),
+        }
+    }
+
+    /// Whether a turn of a thread is running here.
+    pub(crate) fn is_running(&self, id: ThreadId) -> bool {
+        self.lock().get(&id).is_some_and(|loaded| loaded.view.running_turn().is_some())
     }
 
     /// The live status of a thread.
@@ -182,6 +213,14 @@ impl Threads {
         let page = self.store.list(query).await?;
         let rows = page.threads.iter().map(|thread| self.wire(thread, &provider)).collect();
         Ok((rows, page))
+    }
+
+    /// Stored threads in whose messages a term occurs, with the first place where it does, and their live status.
+    pub async fn search(&self, query: SearchQuery) -> Result<(Vec<(WireThread, String)>, SearchPage), Refusal> {
+        let provider = query.list.default_provider.clone();
+        let page = self.store.search(query).await?;
+        let hits = page.hits.iter().map(|hit| (self.wire(&hit.thread, &provider), hit.snippet.clone())).collect();
+        Ok((hits, page))
     }
 
     /// A thread, loaded or not, without loading it.
@@ -200,18 +239,34 @@ impl Threads {
             found => found.map_err(|error| unreadable(id, error))?,
         };
         let mut thread = self.wire(&stored, provider);
-        if turns {
-            let turns = async { history::turns(&*self.store.open(id).await?, false).await };
-            thread.turns = turns.await.map_err(|error| unreadable(id, error))?;
-        }
+        let read = async {
+            let reader = self.store.open(id).await?;
+            if let Some(settings) = history::last_model(&*reader).await? {
+                (thread.model, thread.reasoning_effort) = settings;
+            }
+            if turns {
+                thread.turns = history::turns(&*reader, false).await?;
+                full(&mut thread.turns);
+            }
+            Ok(())
+        };
+        read.await.map_err(|error| unreadable(id, error))?;
         Ok(thread)
     }
 
     /// Removes a subscriber. The thread is unloaded with the last one.
-    pub async fn unsubscribe(&self, id: ThreadId, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) {
+    ///
+    /// If `ends`, the last one ends its running turn and unloads it at once; else it is unloaded after a delay.
+    pub async fn unsubscribe(
+        &self,
+        id: ThreadId,
+        subscriber: Subscriber,
+        ends: bool,
+        reply: Reply<ThreadUnsubscribeStatus>,
+    ) {
         let _lane = self.lanes.enter(id).await;
         let (left, done) = oneshot::channel();
-        match self.send(id, Op::Leave { subscriber, reply, left }).await {
+        match self.send(id, Op::Leave { subscriber, ends, reply, left }).await {
             // The next request has to find the thread either loaded or unloaded.
             Ok(()) => _ = done.await,
             Err(Op::Leave { reply, .. }) => reply(Ok(ThreadUnsubscribeStatus::NotLoaded)),
@@ -348,7 +403,10 @@ impl Threads {
             Arc::new(McpTools::new(Arc::clone(&mcp))),
             Arc::new(ClientTools::new(&profile.dynamic_tools)),
         ]);
+        let limits = GoalLimits::of(&profile.config);
+        let goals = Arc::new(GoalCx::new(id, Arc::clone(&self.store), Arc::clone(&events), limits));
         let tools = ThreadTools {
+            goals: Arc::clone(&goals),
             role,
             depth,
             terminals: Arc::default(),
@@ -360,7 +418,7 @@ impl Threads {
             mcp,
         };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
-        let loaded_profile = Arc::clone(&profile);
+        let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
             id,
             settings,
@@ -380,10 +438,18 @@ impl Threads {
             instructions: None,
             running: None,
             unwritten: Vec::new(),
+            goals,
+            interrupted: None,
+            last_turn: None,
+            sent_context: Default::default(),
+            wake_at: None,
+            closing: false,
             queued: VecDeque::new(),
             realtime: None,
             realtime_link: Arc::default(),
             elicitations: 0,
+            unload_delay: None,
+            instruction_sources: Arc::new([]),
             left: None,
             watched: None,
         };
@@ -402,7 +468,8 @@ impl Threads {
             });
             return;
         }
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile });
+        let goals = Arc::clone(&thread.goals);
+        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let folders = &thread.profile.extensions.skill_roots;
@@ -451,8 +518,20 @@ impl Threads {
             git_info: None,
             name: None,
             turns: Vec::new(),
-            session_id: meta.id.to_string(),
+            session_id: meta.session_id.unwrap_or(meta.id).to_string(),
             project_id: None,
+            forked_from_id: meta.forked_from_id.map(|id| id.to_string()),
+            parent_thread_id: meta.parent().map(|id| id.to_string()),
+            history_mode: ThreadHistoryMode::default(),
+            model: Some(settings.model.clone()),
+            reasoning_effort: settings.reasoning_effort.clone(),
+            recency_at: Some(now.as_second()),
+            originator: Some(meta.originator.clone()),
+            thread_source: meta.thread_source.clone(),
+            can_accept_direct_input: Some(true),
+            environments: None,
+            section: None,
+            section_entered_at: None,
         };
         (thread, reader)
     }
@@ -460,7 +539,10 @@ impl Threads {
     /// A stored thread as clients see it, with its live status.
     pub(crate) fn wire(&self, stored: &StoredThread, provider: &str) -> WireThread {
         let mut thread = stored.to_wire(provider);
-        thread.status = self.status(stored.id());
+        if let Some(loaded) = self.get(stored.id()) {
+            thread.status = loaded.view.status();
+            loaded.view.dress(&mut thread);
+        }
         thread
     }
 
@@ -484,7 +566,7 @@ impl Threads {
     }
 
     /// Sends a request to a loaded thread and waits for the result; `None` when it was unloaded meanwhile.
-    async fn ask<T: Send + 'static>(
+    pub(crate) async fn ask<T: Send + 'static>(
         &self,
         loaded: &LoadedThread,
         op: impl FnOnce(Reply<T>) -> Op,
@@ -514,11 +596,21 @@ pub(crate) fn has_turns(id: ThreadId, loaded: &LoadedThread) -> Result<(), Refus
     }
 }
 
+/// Marks turns as having all of their items.
+pub(crate) fn full(turns: &mut [loomd_protocol::Turn]) {
+    for turn in turns {
+        turn.items_view = Some(TurnItemsView::Full);
+    }
+}
+
 /// The first record of a new thread.
 pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
+        session_id: None,
+        thread_source: resolved.thread_source.clone(),
         timestamp: now(),
         cwd: resolved.settings.cwd.clone(),
         originator: resolved.originator.clone(),

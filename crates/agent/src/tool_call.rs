@@ -85,7 +85,9 @@ impl Call {
     pub fn output(&self, output: FunctionCallOutputBody) -> ResponseItem {
         let call_id = self.id.clone();
         match self.input {
-            CallInput::Arguments(_) => ResponseItem::FunctionCallOutput { call_id, output },
+            CallInput::Arguments(_) => {
+                ResponseItem::FunctionCallOutput { call_id, name: None, namespace: None, output }
+            }
             CallInput::Text(_) => ResponseItem::CustomToolCallOutput { call_id, name: None, output },
             // The wire has no place for an error: a search that failed found nothing.
             CallInput::Search(_) => ResponseItem::ToolSearchOutput {

@@ -3,25 +3,29 @@
 
 use std::future::pending;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
-    ItemStartedNotification, ServerNotification, ThreadItem, TurnError,
+    ItemStartedNotification, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier, ThreadItem, TurnError,
 };
-use loomd_store::rollout::{Error, Event, Record, TaskComplete};
+use loomd_store::rollout::{
+    CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage, TurnTimes,
+};
 use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::denials::Denials;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::turns;
 use crate::view::{Status, View};
 
 /// How long a tool or a command may take to stop when its turn is interrupted.
@@ -32,6 +36,8 @@ pub(crate) struct TurnCx {
     pub thread: ThreadId,
     pub thread_id: String,
     pub turn_id: String,
+    /// When the turn started.
+    pub started: TurnStart,
     /// The settings at the start of the turn.
     pub settings: Settings,
     pub profile: Arc<Profile>,
@@ -40,6 +46,8 @@ pub(crate) struct TurnCx {
     pub view: Arc<View>,
     /// The realtime session of the thread.
     pub realtime: Arc<RealtimeLink>,
+    /// What the reviewer has denied in the thread.
+    pub denials: Arc<Denials>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -49,6 +57,44 @@ pub(crate) struct TurnCx {
     grants: Arc<Mutex<Grants>>,
     /// The usage of model calls outside of the conversation that is not in the thread's total yet.
     side_usage: Arc<Mutex<Option<TokenUsage>>>,
+    /// The usage of all model calls of the turn; `None` while no provider has reported any.
+    pub usage: Arc<Mutex<Option<StoredUsage>>>,
+    /// The last message of the agent.
+    last_message: Arc<Mutex<Option<ThreadItem>>>,
+    /// Settings for the model calls that are still to come.
+    steps: Arc<Mutex<StepSettings>>,
+}
+
+/// Changes of a running turn's settings, for its later model calls.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct StepSettings {
+    pub model: Option<String>,
+    pub effort: Option<ReasoningEffort>,
+    pub summary: Option<ReasoningSummary>,
+    pub service_tier: Option<Option<ServiceTier>>,
+}
+
+/// When a turn started, on both clocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnStart {
+    pub at: Timestamp,
+    clock: Instant,
+}
+
+impl TurnStart {
+    pub fn now() -> Self {
+        Self { at: Timestamp::now(), clock: Instant::now() }
+    }
+
+    /// The times of a turn that ends now.
+    pub fn times(&self) -> TurnTimes {
+        let elapsed = i64::try_from(self.clock.elapsed().as_millis()).unwrap_or(i64::MAX);
+        TurnTimes {
+            started_at: Some(self.at.as_second()),
+            completed_at: Some(Timestamp::now().as_second()),
+            duration_ms: Some(elapsed),
+        }
+    }
 }
 
 /// The rollout, as the turn writes to it.
@@ -71,23 +117,51 @@ impl TurnCx {
         cancel: CancellationToken,
         recorder: Recorder,
         realtime: Arc<RealtimeLink>,
+        denials: Arc<Denials>,
     ) -> Self {
         Self {
             thread,
             thread_id: thread.to_string(),
             turn_id,
+            started: TurnStart::now(),
             settings,
             profile,
             model,
             events,
             view,
             realtime,
+            denials,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
             grants: Arc::default(),
             side_usage: Arc::default(),
+            last_message: Arc::default(),
+            steps: Arc::default(),
+            usage: Arc::default(),
         }
+    }
+
+    /// The last message of the agent in this turn.
+    pub fn last_message(&self) -> Option<ThreadItem> {
+        self.last_message.lock().clone()
+    }
+
+    /// Changes settings for the later model calls of the turn.
+    pub fn change_steps(&self, change: StepSettings) {
+        let mut steps = self.steps.lock();
+        let before = std::mem::take(&mut *steps);
+        *steps = StepSettings {
+            model: change.model.or(before.model),
+            effort: change.effort.or(before.effort),
+            summary: change.summary.or(before.summary),
+            service_tier: change.service_tier.or(before.service_tier),
+        };
+    }
+
+    /// The settings of the next model call that differ from those at the start of the turn.
+    pub fn steps(&self) -> StepSettings {
+        self.steps.lock().clone()
     }
 
     /// Adds the usage of a model call outside of the conversation.
@@ -99,6 +173,9 @@ impl TurnCx {
                 total_tokens: before.total_tokens.saturating_add(usage.total_tokens),
                 input_tokens: before.input_tokens.saturating_add(usage.input_tokens),
                 cached_input_tokens: before.cached_input_tokens.saturating_add(usage.cached_input_tokens),
+                cache_write_input_tokens: before
+                    .cache_write_input_tokens
+                    .saturating_add(usage.cache_write_input_tokens),
                 output_tokens: before.output_tokens.saturating_add(usage.output_tokens),
                 reasoning_output_tokens: before.reasoning_output_tokens.saturating_add(usage.reasoning_output_tokens),
             },
@@ -125,17 +202,22 @@ impl TurnCx {
             thread: self.thread,
             thread_id: self.thread_id.clone(),
             turn_id: self.turn_id.clone(),
+            started: self.started,
             model: self.profile.model(&settings.model),
             settings,
             profile: Arc::clone(&self.profile),
             events: Arc::clone(&self.events),
             view: Arc::clone(&self.view),
             realtime: Arc::clone(&self.realtime),
+            denials: Arc::clone(&self.denials),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
             grants: Arc::clone(&self.grants),
             side_usage: Arc::clone(&self.side_usage),
+            last_message: Arc::clone(&self.last_message),
+            steps: Arc::clone(&self.steps),
+            usage: Arc::clone(&self.usage),
         }
     }
 
@@ -214,6 +296,16 @@ impl TurnCx {
         self.show_completed(item).await;
     }
 
+    /// Records and publishes an item that is complete as soon as it starts.
+    pub async fn complete_at_once(&self, item: CompletedItem) {
+        let event =
+            ItemCompleted { thread_id: self.thread_id.clone(), turn_id: self.turn_id.clone(), item: item.clone() };
+        self.record(&[Record::EventMsg(Event::ItemCompleted(event))]).await;
+        let item = turns::completed_item(item);
+        self.started(item.clone()).await;
+        self.show_completed(item).await;
+    }
+
     /// Publishes that an item completed, after its record was written. Publishes nothing when a write of the turn
     /// failed.
     pub async fn show_completed(&self, item: ThreadItem) {
@@ -222,12 +314,14 @@ impl TurnCx {
         }
         if let ThreadItem::AgentMessage { text, .. } = &item {
             self.realtime.agent_message(&self.turn_id, text);
+            *self.last_message.lock() = Some(item.clone());
         }
         self.publish(ServerNotification::ItemCompleted(ItemCompletedNotification {
             item,
             thread_id: self.thread_id.clone(),
             turn_id: self.turn_id.clone(),
             completed_at_ms: Timestamp::now().as_millisecond(),
+            started_at_ms: None,
         }))
         .await;
     }
@@ -284,7 +378,8 @@ impl TurnCx {
         }
         let error =
             Error { message: error.message.clone(), codex_error_info: error.codex_error_info.clone().map(Into::into) };
-        let over = TaskComplete { turn_id: self.turn_id.clone(), last_agent_message: None };
+        let over =
+            TaskComplete { turn_id: self.turn_id.clone(), last_agent_message: None, times: self.started.times() };
         self.note(&[Record::EventMsg(Event::Error(error)), Record::EventMsg(Event::TaskComplete(over))]).await;
         self.flush(Durability::Synced).await;
     }

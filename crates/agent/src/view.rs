@@ -1,11 +1,16 @@
 //! The state of a thread that other tasks can read: its wire form, its status, its running turn.
 
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadActiveFlag, ThreadStatus, ThreadStatusChangedNotification,
+    ReasoningEffort, ServerNotification, SessionSource, SubAgentSource, Thread as WireThread, ThreadActiveFlag,
+    ThreadEnvironment, ThreadStatus, ThreadStatusChangedNotification,
 };
 use parking_lot::{Mutex, MutexGuard};
 
 use crate::event_log::EventLog;
+use crate::settings::Settings;
+
+/// The id of the environment in which the commands of every thread run: this machine.
+pub(crate) const LOCAL: &str = "local";
 
 /// Where a thread's records go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,9 +63,39 @@ struct ViewState {
     status: Status,
     /// The id of the turn that is running.
     turn: Option<String>,
+    /// What its next turn will use.
+    settings: Option<ShownSettings>,
+}
+
+/// The settings that the wire form of a thread shows.
+#[derive(Clone)]
+struct ShownSettings {
+    model: String,
+    effort: Option<ReasoningEffort>,
+    cwd: String,
 }
 
 impl ViewState {
+    fn dress(&self, thread: &mut WireThread) {
+        // Agents that are addressed by a path take input of their parents only.
+        let directed =
+            matches!(&thread.source, SessionSource::SubAgent(SubAgentSource::ThreadSpawn { agent_path: Some(_), .. }));
+        thread.can_accept_direct_input = Some(!directed);
+        if let Some(settings) = &self.settings {
+            thread.model = Some(settings.model.clone());
+            thread.reasoning_effort.clone_from(&settings.effort);
+            thread.cwd.clone_from(&settings.cwd);
+        }
+        thread.environments = Some(match &self.thread.environments {
+            Some(none) if none.is_empty() => Vec::new(),
+            _ => {
+                let cwd = thread.cwd.clone();
+                let runtime_workspace_roots = vec![cwd.clone()];
+                vec![ThreadEnvironment { environment_id: LOCAL.into(), cwd, runtime_workspace_roots }]
+            }
+        });
+    }
+
     fn status_changed(&self) -> ServerNotification {
         let (thread_id, status) = (self.thread.id.clone(), self.status.wire());
         ServerNotification::ThreadStatusChanged(ThreadStatusChangedNotification { thread_id, status })
@@ -71,13 +106,29 @@ impl View {
     /// An idle thread.
     pub fn new(thread: WireThread, persistence: Persistence) -> Self {
         let status = Status { loaded: true, running: false, error: false, approvals: 0, questions: 0 };
-        Self(Mutex::new(ViewState { thread, persistence, status, turn: None }))
+        Self(Mutex::new(ViewState { thread, persistence, status, turn: None, settings: None }))
     }
 
     /// The thread without its turns: its status is the current one, the rest is as of its load.
     pub fn thread(&self) -> WireThread {
         let state = self.lock();
-        WireThread { status: state.status.wire(), ..state.thread.clone() }
+        let mut thread = WireThread { status: state.status.wire(), ..state.thread.clone() };
+        state.dress(&mut thread);
+        thread
+    }
+
+    /// Adds what only a loaded thread has, and its settings, to the wire form of the stored one.
+    pub fn dress(&self, thread: &mut WireThread) {
+        self.lock().dress(thread);
+    }
+
+    /// Shows other settings from now on.
+    pub fn show_settings(&self, settings: &Settings) {
+        self.lock().settings = Some(ShownSettings {
+            model: settings.model.clone(),
+            effort: settings.reasoning_effort.clone(),
+            cwd: settings.cwd.clone(),
+        });
     }
 
     pub fn status(&self) -> ThreadStatus {

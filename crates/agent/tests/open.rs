@@ -11,7 +11,9 @@ use loomd_agent::{
 };
 use loomd_config::{ConfigSources, LiveSources, Overrides};
 use loomd_model::Http;
-use loomd_protocol::{AbsolutePathBuf, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus};
+use loomd_protocol::{
+    AbsolutePathBuf, Level, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus,
+};
 use loomd_store::{FileStore, Options};
 use serde_json::json;
 use tempfile::TempDir;
@@ -81,21 +83,36 @@ impl FrontEnd {
             user_agent: "test/1".into(),
             originator: "test".into(),
             protocol_version: "0".into(),
+            newer: false,
+            openai_form: false,
         };
         Caller { client: Arc::new(client), subscriber: Subscriber(1) }
     }
 
     async fn start(&self, overrides: ThreadOverrides) -> Result<Opened, Refusal> {
         let (reply, opened) = reply();
-        self.agent.start(StartThread { overrides, ephemeral: false }, Self::caller(), reply);
+        self.agent.start(StartThread { overrides, ..StartThread::default() }, Self::caller(), reply);
         opened.await.unwrap()
+    }
+
+    /// The next warning about settings of a request. The machine may cause others.
+    async fn warning(&self) -> String {
+        let mut notifications = self.notifications.lock().await;
+        loop {
+            if let ServerNotification::ConfigWarning(warning) =
+                timeout(TIMEOUT, notifications.recv()).await.unwrap().unwrap()
+                && warning.summary.starts_with("Settings of the request")
+            {
+                return warning.summary;
+            }
+        }
     }
 
     /// Runs a turn to its end and returns the texts of the model's messages.
     async fn turn(&self, thread_id: &str, text: &str) -> Vec<String> {
         let params = json!({ "threadId": thread_id, "input": [{ "type": "text", "text": text }] });
         let (reply, started) = reply::<Turn>();
-        self.agent.threads().start_turn(serde_json::from_value(params).unwrap(), reply).await;
+        self.agent.threads().start_turn(serde_json::from_value(params).unwrap(), Level::V0_118, reply).await;
         let turn = started.await.unwrap().unwrap();
         let mut messages = Vec::new();
         let mut notifications = self.notifications.lock().await;
@@ -143,7 +160,7 @@ async fn a_thread_runs_a_turn_is_forked_and_is_resumed_without_a_server() {
     let (resumed, joined) = reply();
     let request = ResumeThread { thread_id: copy.thread.id.clone(), include_turns: true, ..ResumeThread::default() };
     first.agent.resume(request, FrontEnd::caller(), resumed).await;
-    assert_eq!(joined.await.unwrap().unwrap().thread.turns.len(), 2);
+    assert_eq!(joined.await.unwrap().unwrap().opened.thread.turns.len(), 2);
 }
 
 #[tokio::test]
@@ -162,6 +179,54 @@ async fn overrides_take_precedence_over_the_configuration() {
     assert_eq!(settings.model, "another");
     assert_eq!(settings.sandbox, SandboxPolicy::DangerFullAccess);
     assert_eq!(settings.cwd, cwd.to_string_lossy());
+}
+
+fn overrides(config: serde_json::Value) -> ThreadOverrides {
+    ThreadOverrides { config: config.as_object().unwrap().clone(), ..ThreadOverrides::default() }
+}
+
+#[tokio::test]
+async fn settings_of_a_request_without_effect_are_warned_about() {
+    let front_end = FrontEnd::new(REHEARSAL);
+    // The first thread is not warned about, as the warning of the second shows.
+    let known = overrides(json!({ "model_reasoning_effort": "low", "features.apps": false }));
+    front_end.start(known).await.unwrap();
+    let config = json!({ "modle": "typo", "features.js_repl": true, "model_reasoning_effort": "low" });
+    let id = front_end.start(overrides(config.clone())).await.unwrap().thread.id;
+    let text = "Settings of the request that have no effect: \
+                in `config`: `modle` (unknown), `features.js_repl` (not supported).";
+    assert_eq!(front_end.warning().await, text);
+
+    front_end.turn(&id, "hello").await;
+    let resume = async |overrides: ThreadOverrides| {
+        let (resumed, joined) = reply();
+        let request = ResumeThread { thread_id: id.clone(), overrides, ..ResumeThread::default() };
+        front_end.agent.resume(request, FrontEnd::caller(), resumed).await;
+        joined.await.unwrap().unwrap().opened.settings
+    };
+    // What the loaded thread has anyway is no reason for a warning.
+    resume(ThreadOverrides { model: Some("rehearsal".into()), ..ThreadOverrides::default() }).await;
+    let other = ThreadOverrides {
+        model: Some("another".into()),
+        cwd: Some("/".into()),
+        sandbox: Some(SandboxMode::DangerFullAccess.into()),
+        developer_instructions: Some("be brief".into()),
+        ..overrides(config)
+    };
+    let settings = resume(other.clone()).await;
+    assert_eq!(settings.model, "rehearsal");
+    let text = "Settings of the request that have no effect: `model`, `cwd`, `sandbox`, \
+                `developerInstructions` (the thread is loaded, and keeps its settings).";
+    assert_eq!(front_end.warning().await, text);
+
+    resume(overrides(json!({ "model_reasoning_effort": "high" }))).await;
+    let text = "Settings of the request that have no effect: \
+                `config` (the thread is loaded, and keeps its settings).";
+    assert_eq!(front_end.warning().await, text);
+
+    front_end.agent.threads().close_all().await;
+    let settings = resume(ThreadOverrides { config: Default::default(), ..other }).await;
+    assert_eq!((&*settings.model, &*settings.cwd), ("another", "/"));
 }
 
 #[tokio::test]

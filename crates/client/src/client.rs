@@ -188,6 +188,7 @@ pub(crate) async fn handshake(
         let capabilities = InitializeCapabilities {
             experimental_api: options.experimental_api,
             opt_out_notification_methods: (!options.opt_out.is_empty()).then(|| options.opt_out.clone()),
+            ..Default::default()
         };
         let params = InitializeParams { client_info: options.client.clone(), capabilities: Some(capabilities) };
         let Some(result) = link.request(method, &params).await? else {

@@ -201,7 +201,7 @@ impl Collector {
     }
 
     fn ended(&self, status: TurnStatus, error: Option<TurnError>) -> Turn {
-        Turn { id: self.turn_id.clone(), items: Vec::new(), status, error, items_view: None }
+        Turn { id: self.turn_id.clone(), items: Vec::new(), status, error, ..Turn::default() }
     }
 
     /// Returns [`Error::TurnFailed`] if the turn failed.

@@ -72,7 +72,7 @@ mod tests {
             items: vec![ThreadItem::Plan { id: "p".into(), text: "x".into() }],
             status: TurnStatus::Failed,
             error: Some(TurnError { message: "no".into(), codex_error_info: Some(kind), additional_details: None }),
-            items_view: None,
+            ..Turn::default()
         };
         let result: TurnStartResponse = decode_result(&to_raw_value(&turn).unwrap()).unwrap();
         assert_eq!(result.turn, known);

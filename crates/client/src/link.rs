@@ -95,7 +95,7 @@ impl Link {
     }
 
     pub(crate) async fn notify(&self, method: &str, params: Option<&JsonValue>) -> Result<(), Error> {
-        let message = encode_notification(method, params)
+        let message = encode_notification(method, params, None)
             .map_err(|source| Error::Encode { method: method.to_owned(), source })?;
         if self.0.send(message).await { Ok(()) } else { Err(self.lost().await) }
     }

@@ -79,21 +79,7 @@ impl Thread {
     /// Params of a turn with this input that changes no settings: `TurnStartParams { model: Some(m),
     /// ..thread.turn_params("hello") }`.
     pub fn turn_params(&self, input: impl Into<Input>) -> TurnStartParams {
-        TurnStartParams {
-            thread_id: self.id().to_owned(),
-            input: input.into().0,
-            cwd: None,
-            approval_policy: None,
-            approvals_reviewer: None,
-            sandbox_policy: None,
-            model: None,
-            service_tier: None,
-            effort: None,
-            summary: None,
-            personality: None,
-            output_schema: None,
-            collaboration_mode: None,
-        }
+        TurnStartParams { thread_id: self.id().to_owned(), input: input.into().0, ..TurnStartParams::default() }
     }
 
     /// Starts a turn.
@@ -109,7 +95,14 @@ impl Thread {
     /// Adds input to the running turn and returns the turn's id.
     pub async fn steer(&self, input: impl Into<Input>) -> Result<String, Error> {
         let (thread_id, expected_turn_id) = (self.id().to_owned(), self.running()?);
-        self.client.steer_turn(TurnSteerParams { thread_id, input: input.into().0, expected_turn_id }).await
+        self.client
+            .steer_turn(TurnSteerParams {
+                thread_id,
+                input: input.into().0,
+                expected_turn_id,
+                client_user_message_id: None,
+            })
+            .await
     }
 
     /// Interrupts the running turn.
@@ -182,6 +175,9 @@ pub fn resume(thread_id: impl Into<String>) -> ThreadResumeParams {
         personality: None,
         exclude_turns: false,
         persist_extended_history: false,
+        permissions: None,
+        initial_turns_page: None,
+        runtime_workspace_roots: None,
     }
 }
 
@@ -203,5 +199,12 @@ pub fn fork(thread_id: impl Into<String>) -> ThreadForkParams {
         ephemeral: false,
         exclude_turns: false,
         persist_extended_history: false,
+        defer_goal_continuation: false,
+        permissions: None,
+        last_turn_id: None,
+        before_turn_id: None,
+        runtime_workspace_roots: None,
+        thread_source: None,
+        attach_to_source: false,
     }
 }

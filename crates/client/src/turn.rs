@@ -131,7 +131,12 @@ impl Turn {
     /// Adds input to the turn.
     pub async fn steer(&self, input: impl Into<Input>) -> Result<String, Error> {
         let expected_turn_id = self.collector.turn_id().to_owned();
-        let params = TurnSteerParams { thread_id: self.thread_id.clone(), input: input.into().0, expected_turn_id };
+        let params = TurnSteerParams {
+            thread_id: self.thread_id.clone(),
+            input: input.into().0,
+            expected_turn_id,
+            client_user_message_id: None,
+        };
         Ok(self.client.turn_steer(params).await?.turn_id)
     }
 

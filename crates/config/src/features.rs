@@ -97,6 +97,8 @@ features! {
     PreventIdleSleep = "prevent_idle_sleep", Beta, OFF;
     ResponsesWebsockets = "responses_websockets", Removed, OFF;
     ResponsesWebsocketsV2 = "responses_websockets_v2", Removed, OFF;
+    Goals = "goals", Stable, ON;
+    ApplyPatchStreamingEvents = "apply_patch_streaming_events", UnderDevelopment, OFF;
 }
 
 /// Deprecated names in `[features]`.
@@ -140,6 +142,35 @@ impl Feature {
             _ => return None,
         };
         Some(Presentation { title, description, announcement })
+    }
+
+    /// Returns what an enabled feature does; `None` if it has no effect.
+    pub fn description(self) -> Option<&'static str> {
+        Some(match self {
+            Self::ShellTool => "The model may run commands.",
+            Self::UnifiedExec => "Commands may outlive the call that started them.",
+            Self::ShellSnapshot => "A login shell's start-up files run once per thread instead of once per command.",
+            Self::ApplyPatchFreeform => "Models that are in no catalogue write patches as free text.",
+            Self::ExecPermissionApprovals => "The model may request permissions for a single command.",
+            Self::CodexHooks => "Runs the hooks of `hooks.json`.",
+            Self::RequestPermissionsTool => "The model may request permissions for a turn or a session.",
+            Self::UseLegacyLandlock => "Sandboxes use Landlock only.",
+            Self::MultiAgent => "The model may start child agents.",
+            Self::Apps => "Offers the tools of the apps of a ChatGPT account.",
+            Self::ToolSearch => "The model searches for tools of apps instead of being sent all of them.",
+            Self::ToolSuggest => "The model may suggest apps to install.",
+            Self::Plugins => "Threads use installed plugins.",
+            Self::ImageGeneration => "The model may generate images with the provider's tool.",
+            Self::SkillMcpDependencyInstall => "Offers to install the MCP servers that a mentioned skill needs.",
+            Self::SkillEnvVarDependencyPrompt => "Asks for environment variables that a mentioned skill needs.",
+            Self::DefaultModeRequestUserInput => "The model may ask questions outside of plan mode, too.",
+            Self::ToolCallMcpElicitation => "Calls of MCP tools are approved by elicitations instead of questions.",
+            Self::Personality => "`personality` is applied.",
+            Self::RealtimeConversation => "Permits realtime sessions.",
+            Self::Goals => "Threads may have goals, which start turns until they are reached.",
+            Self::ApplyPatchStreamingEvents => "Clients are shown patches while the model writes them.",
+            _ => return None,
+        })
     }
 
     /// Returns the feature of this name, current or deprecated.
@@ -244,8 +275,13 @@ impl Enablement {
                 Some(_) => {}
             }
         }
-        self.0.lock().extend(changes.clone());
+        self.switch(changes);
         Ok(())
+    }
+
+    /// Adds to the earlier changes. The names are those of features.
+    pub fn switch(&self, changes: &BTreeMap<String, bool>) {
+        self.0.lock().extend(changes.clone());
     }
 }
 
@@ -287,10 +323,10 @@ mod tests {
     }
 
     #[test]
-    fn there_are_52_features_with_distinct_names() {
+    fn there_are_54_features_with_distinct_names() {
         let names: std::collections::BTreeSet<_> =
             Feature::ALL.iter().map(|f| f.name()).chain(ALIASES.iter().map(|(alias, _)| *alias)).collect();
-        assert_eq!((Feature::ALL.len(), names.len()), (52, 52 + ALIASES.len()));
+        assert_eq!((Feature::ALL.len(), names.len()), (54, 54 + ALIASES.len()));
         assert!(ALIASES.is_sorted_by_key(|(alias, _)| *alias));
     }
 

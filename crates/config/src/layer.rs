@@ -29,10 +29,24 @@ impl Layer {
     pub fn config_folder(&self) -> Option<&Path> {
         let folder = match &self.source {
             ConfigLayerSource::Project { dot_codex_folder } => Some(&**dot_codex_folder),
-            ConfigLayerSource::System { file } | ConfigLayerSource::User { file } => file.parent(),
+            ConfigLayerSource::System { file } | ConfigLayerSource::User { file, .. } => file.parent(),
             _ => None,
         };
         folder.filter(|_| self.is_enabled() && self.trusts_folder)
+    }
+
+    /// A table of the layer as JSON, for settings that this crate does not interpret.
+    pub fn json_table(&self, key: &str) -> Option<JsonObject> {
+        self.table.get(key).and_then(|value| value.as_table()).map(json::from_table)
+    }
+
+    /// The file of the layer, if it is one.
+    pub fn file(&self) -> Option<std::path::PathBuf> {
+        match &self.source {
+            ConfigLayerSource::Project { dot_codex_folder } => Some(dot_codex_folder.join("config.toml")),
+            ConfigLayerSource::System { file } | ConfigLayerSource::User { file, .. } => Some(file.to_path_buf()),
+            _ => None,
+        }
     }
 
     pub fn is_enabled(&self) -> bool {

@@ -30,9 +30,12 @@ mod span;
 mod stack;
 mod view;
 mod warnings;
+mod without_effect;
 
 pub use config_toml::ConfigToml;
-pub use edit::{Edit, SkillRuleTarget, WriteError, WriteRequest, import_missing, set_value, write, write_skill_rule};
+pub use edit::{
+    Edit, SkillRuleTarget, WriteError, WriteRequest, import_missing, parse_key_path, set_value, write, write_skill_rule,
+};
 pub use error::ConfigError;
 pub use features::{Enablement, EnablementError, Feature, FeatureSet};
 pub use home::{HomeError, find_home, system_file};
@@ -50,3 +53,4 @@ pub use settings::{Settings, resolve};
 pub use sources::{ConfigSources, LiveSources};
 pub use stack::LayerStack;
 pub use view::read;
+pub use without_effect::{NoEffect, WithoutEffect, without_effect};

@@ -3,12 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource, ConfigWarningNotification, JsonObject};
+use loomd_protocol::{AbsolutePathBuf, ConfigLayerSource, ConfigWarningNotification, JsonObject, SandboxPolicy};
 
 use crate::config_toml::{Profile, TrustLevel};
 use crate::file::SourceFile;
 use crate::paths::PathBase;
-use crate::permissions::Permissions;
+use crate::permissions::{ProfileRules, SelectedProfile, select};
 use crate::project::ProjectTree;
 use crate::requirements::{self, ParseError};
 use crate::settings::{Settings, resolve};
@@ -91,7 +91,7 @@ impl LoadedConfig {
     pub(crate) fn permissions(
         &self,
         warnings: &mut Vec<ConfigWarningNotification>,
-    ) -> Result<Option<Permissions>, ConfigError> {
+    ) -> Result<Option<SelectedProfile>, ConfigError> {
         let mut in_force = false;
         for layer in self.stack.enabled() {
             let selected = self.config.profile.as_ref();
@@ -107,12 +107,15 @@ impl LoadedConfig {
             Some(name) if in_force => name,
             _ => return Ok(None),
         };
-        if self.config.permissions.is_empty() {
-            return Err(ConfigError::Invalid("default_permissions requires a `[permissions]` table".into()));
+        select(name, &self.config.permissions, self.user_home.as_deref(), warnings).map(Some)
+    }
+
+    /// Returns the policy that comes closest to a configured permission profile in a folder.
+    pub fn permission_policy(&self, id: &str, cwd: &Path) -> Result<SandboxPolicy, ConfigError> {
+        match select(id, &self.config.permissions, self.user_home.as_deref(), &mut Vec::new())?.rules {
+            ProfileRules::Configured(rules) => rules.policy(cwd),
+            ProfileRules::BuiltIn(_) => Err(ConfigError::Invalid(format!("`{id}` is not a configured profile"))),
         }
-        let undefined = || ConfigError::Invalid(format!("default_permissions refers to undefined profile `{name}`"));
-        let profile = self.config.permissions.get(name).ok_or_else(undefined)?;
-        Permissions::resolve(name, profile, self.user_home.as_deref(), warnings).map(Some)
     }
 
     /// Returns the enabled features. A requirement overrides everything, a profile the top level, a higher layer a
@@ -260,7 +263,7 @@ fn required(request: &LoadRequest<'_>) -> Result<Requirements, ConfigError> {
 
 /// The user's layer, decoded no further than its table.
 pub(crate) fn user_layer(request: &LoadRequest<'_>, file: &SourceFile) -> Result<Layer, ConfigError> {
-    file_layer(request, file, |file| ConfigLayerSource::User { file })
+    file_layer(request, file, |file| ConfigLayerSource::User { file, profile: None })
 }
 
 fn file_layer(

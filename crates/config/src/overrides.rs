@@ -54,6 +54,11 @@ impl Overrides {
         &self.table
     }
 
+    /// The table as JSON, as a thread's `config` takes it.
+    pub fn to_json(&self) -> JsonObject {
+        json::from_table(&self.table)
+    }
+
     pub(crate) fn into_table(self) -> Table {
         self.table
     }

@@ -1,7 +1,9 @@
 //! Permission profiles: which files commands may read and write. For each file, the rule with the longest path applies.
 //! [`policy`](Permissions::policy) is the closest approximation on the wire; the sandbox enforces the whole profile.
 
+mod built_in;
 mod network;
+mod select;
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +12,10 @@ use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, NetworkAccess, 
 use crate::ConfigError;
 use crate::config_toml::{FileAccess, FilePermission, NetworkPermissions, PermissionProfile};
 
+pub use built_in::BUILT_IN;
 pub use network::ManagedNetwork;
+pub(crate) use select::select;
+pub use select::{ProfileRules, SelectedProfile};
 
 /// A resolved profile.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,11 +47,15 @@ pub enum RulePath {
 const OUTSIDE: &str = "permissions profile requests filesystem writes outside the workspace root, and not to the \
                        workspace root itself, which is not supported";
 
+/// The folder for temporary files that the wire has a flag for.
+const SLASH_TMP: &str = "/tmp";
+
 impl Permissions {
-    /// Resolves a profile. Unknown entries are ignored, with a warning.
+    /// Resolves a profile, which adds to `base`. Unknown entries are ignored, with a warning.
     pub(crate) fn resolve(
         name: &str,
         profile: &PermissionProfile,
+        base: Option<Self>,
         user_home: Option<&Path>,
         warnings: &mut Vec<ConfigWarningNotification>,
     ) -> Result<Self, ConfigError> {
@@ -57,13 +66,16 @@ impl Permissions {
                 None => warnings.push(unknown(path, permission)),
             }
         }
-        if files.is_empty() {
+        let base = base.unwrap_or_default();
+        if files.is_empty() && base.files.is_empty() {
             warnings.push(warning(format!(
                 "Permissions profile `{name}` has no filesystem entry that this version knows, so commands can read and \
                  write nothing."
             )));
         }
-        Ok(Self { files, network: profile.network.clone().unwrap_or_default() })
+        let kept = base.files.into_iter().filter(|rule| files.iter().all(|own| own.path != rule.path));
+        let files = kept.collect::<Vec<_>>().into_iter().chain(files.iter().cloned()).collect();
+        Ok(Self { files, network: profile.network.clone().unwrap_or(base.network) })
     }
 
     pub fn network_enabled(&self) -> bool {
@@ -88,12 +100,13 @@ impl Permissions {
                 false => Err(ConfigError::Invalid(OUTSIDE.into())),
             };
         }
+        let slash_tmp = Path::new(SLASH_TMP);
         Ok(SandboxPolicy::WorkspaceWrite {
-            writable_roots: writable.into_iter().filter(|root| **root != *cwd).collect(),
+            exclude_slash_tmp: !writable.iter().any(|root| **root == *slash_tmp),
+            writable_roots: writable.into_iter().filter(|root| **root != *cwd && **root != *slash_tmp).collect(),
             read_only_access: access,
             network_access,
             exclude_tmpdir_env_var: !tmpdir,
-            exclude_slash_tmp: true,
         })
     }
 

@@ -1,10 +1,10 @@
 //! The settings that threads run with: the selected profile applied, the files that it names read, and values checked
 //! against each other.
 
-use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
+use loomd_protocol::{AbsolutePathBuf, ActivePermissionProfile, ConfigWarningNotification, SandboxMode};
 
 use crate::config_toml::ModelProvider;
-use crate::permissions::Permissions;
+use crate::permissions::{Permissions, ProfileRules, SelectedProfile};
 use crate::{ConfigError, ConfigToml, FeatureSet, LoadedConfig, Requirements, warnings};
 
 /// A valid configuration.
@@ -20,6 +20,10 @@ pub struct Settings {
     /// `compact_prompt`, else the text of `experimental_compact_prompt_file`.
     pub compact_prompt: Option<String>,
     /// The permission profile that replaces `config.sandbox_mode`.
+    pub profile: Option<ActivePermissionProfile>,
+    /// The mode that the profile stands for, if it is built in.
+    pub built_in: Option<SandboxMode>,
+    /// The rules of the profile, if it is configured.
     pub permissions: Option<Permissions>,
     /// The requirements, for values from other sources; those in `config` meet them.
     pub requirements: Requirements,
@@ -39,12 +43,27 @@ pub fn resolve(loaded: &LoadedConfig) -> Result<Settings, ConfigError> {
     check_permissions(&config)?;
     let provider = find_provider(&config)?;
     let mut warnings = warnings::enforce(&mut config, &loaded.requirements);
-    let permissions = loaded.permissions(&mut warnings)?;
+    let (profile, built_in, permissions) = match loaded.permissions(&mut warnings)? {
+        Some(SelectedProfile { active, rules: ProfileRules::BuiltIn(mode) }) => (Some(active), Some(mode), None),
+        Some(SelectedProfile { active, rules: ProfileRules::Configured(rules) }) => (Some(active), None, Some(rules)),
+        None => (None, None, None),
+    };
     let model_instructions = read_prompt("model_instructions_file", &config.model_instructions_file)?;
     let compact_file = read_prompt("experimental_compact_prompt_file", &config.experimental_compact_prompt_file)?;
     let compact_prompt = config.compact_prompt.clone().or(compact_file);
     let requirements = loaded.requirements.clone();
-    Ok(Settings { config, provider, features, model_instructions, compact_prompt, permissions, requirements, warnings })
+    Ok(Settings {
+        config,
+        provider,
+        features,
+        model_instructions,
+        compact_prompt,
+        profile,
+        built_in,
+        permissions,
+        requirements,
+        warnings,
+    })
 }
 
 fn check_providers(config: &ConfigToml) -> Result<(), ConfigError> {

@@ -138,7 +138,7 @@ mod tests {
         LayerStack::new(vec![
             Layer::new(ConfigLayerSource::SessionFlags, flags.parse().unwrap()),
             Layer::new(ConfigLayerSource::Project { dot_codex_folder: path("p") }, project.parse().unwrap()),
-            Layer::new(ConfigLayerSource::User { file: path("u") }, user.parse().unwrap()),
+            Layer::new(ConfigLayerSource::User { file: path("u"), profile: None }, user.parse().unwrap()),
             Layer::new(ConfigLayerSource::System { file: path("s") }, system.parse().unwrap()),
         ])
     }
@@ -232,7 +232,7 @@ mod tests {
         fn the_origin_of_every_leaf_holds_its_value(low in tables(), high in tables()) {
             let stack = LayerStack::new(vec![
                 Layer::new(ConfigLayerSource::SessionFlags, high),
-                Layer::new(ConfigLayerSource::User { file: path("u") }, low),
+                Layer::new(ConfigLayerSource::User { file: path("u"), profile: None }, low),
             ]);
             let merged = Value::Table(stack.merged());
             for (path, origin) in stack.origins(merged.as_table().unwrap()) {

@@ -51,6 +51,10 @@ impl Environment {
         self.0.get(name).map(String::as_str)
     }
 
+    pub fn remove(&mut self, name: &str) {
+        self.0.remove(name);
+    }
+
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<String>) {
         self.0.insert(name.into(), value.into());
     }

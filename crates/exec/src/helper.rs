@@ -22,6 +22,10 @@ pub(crate) const INHERITED: &str = "/proc/self/fd/";
 pub(crate) const SANDBOX: &str = "loomd-linux-sandbox";
 /// Kills the programs of a process that has died.
 pub(crate) const GUARD: &str = "loomd-guard";
+/// The thread name of the process that removes the placeholders of a sandbox (`placeholder.rs`). It ends by itself once
+/// the helper has ended, so it is left out when a program is killed with its descendants.
+#[cfg(target_os = "linux")]
+pub(crate) const CLEANER: &std::ffi::CStr = c"loomd-cleaner";
 
 /// The descriptor of the socket between a helper and the process that started it, where there is one.
 pub(crate) const CHANNEL: RawFd = 3;

@@ -7,6 +7,7 @@
 #[cfg(not(any(target_os = "linux", target_os = "macos")))]
 compile_error!("commands can only be run and confined on Linux (5.4 or later) and macOS");
 
+mod activation;
 mod capture;
 mod command;
 mod environment;
@@ -23,6 +24,7 @@ mod snapshot;
 mod supervise;
 mod text;
 
+pub use activation::take_passed_socket;
 pub use capture::{Head, HeadTail, RETAINED_BYTES};
 pub use command::{Command, Environment};
 pub use environment::{EnvironmentRequest, NETWORK_DISABLED, environment};

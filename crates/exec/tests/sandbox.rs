@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use loomd_exec::sandbox::{Report, Sandbox, Surroundings, looks_denied};
-use loomd_exec::{Command, Environment, Event, Exit, FinishedCommand, Limits, Sessions, run};
+use loomd_exec::{Command, Environment, Event, Exit, FinishedCommand, Limits, Outcome, Sessions, run};
 use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxPolicy};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -187,6 +187,33 @@ async fn a_placeholder_is_removed_when_the_last_command_ends() {
     assert_eq!(text(&done.stdout), "", "{}", text(&done.stderr));
     while place.workspace.join(".codex").exists() {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_placeholder_is_removed_when_the_command_is_killed() {
+    let place = Place::new();
+    if looks_unconfined(&place).await {
+        return;
+    }
+    let sandbox = place.sandbox(&workspace_write(&[], false));
+    for script in ["touch runs; sleep 1000", "setsid sleep 1000 & touch runs; sleep 1000"] {
+        let stop = CancellationToken::new();
+        let command = Command::new(["bash", "-c", script], &place.workspace, Environment::of_this_process());
+        let helper = Path::new(env!("CARGO_BIN_EXE_exec-fixture"));
+        let command = sandbox.wrap(&command, Some(helper)).unwrap();
+        let (done, ()) = tokio::join!(run(&command, Limits::default(), &stop, |_, _| {}), async {
+            while !place.workspace.join("runs").exists() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            assert!(place.workspace.join(".codex").exists(), "the name is taken while the command runs");
+            stop.cancel();
+        });
+        assert_eq!(done.unwrap().outcome, Outcome::Cancelled);
+        while place.workspace.join(".codex").exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fs::remove_file(place.workspace.join("runs")).unwrap();
     }
 }
 
@@ -390,8 +417,9 @@ async fn background_processes_end_with_the_sandboxed_command() {
 async fn keyboard_signals_reach_the_command_and_not_its_helpers() {
     let place = Place::new();
     let sandbox = place.sandbox(&read_only());
-    let script =
-        "trap 'echo interrupted' INT; stty size; tty >/dev/null && sleep 100; echo on; read line; echo got $line";
+    // A terminal forgets unread output at an interrupt, so the command repeats itself.
+    let script = "trap 'echo interrupted' INT; stty size; tty >/dev/null && sleep 100; \
+                  until echo on; read -t 0.2 line; do :; done; echo got $line";
     let command = Command::new(["bash", "-c", script], &place.workspace, Environment::of_this_process());
     let command = sandbox.wrap(&command, Some(Path::new(env!("CARGO_BIN_EXE_exec-fixture")))).unwrap();
     let sessions = Sessions::default();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::Repository;
+use crate::branch::{default_branch_of, remotes};
 use crate::program::{Launcher, Program};
 
 /// The options of `git diff`. Of submodules only the commits are compared: looking into one would run git on a
@@ -49,7 +50,10 @@ async fn untracked<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
 }
 
 async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
-    let remotes = remotes(git).await?;
+    let remotes = remotes(git).await;
+    if remotes.is_empty() {
+        return None;
+    }
     let mut best: Option<(u64, String)> = None;
     for branch in candidates(git, &remotes).await {
         let Some(pushed) = pushed(git, &remotes, &branch).await else { continue };
@@ -63,13 +67,6 @@ async fn nearest_pushed<L: Launcher>(git: &Program<'_, L>) -> Option<String> {
     best.map(|(_, sha)| sha)
 }
 
-/// The remotes, `origin` first.
-async fn remotes<L: Launcher>(git: &Program<'_, L>) -> Option<Vec<String>> {
-    let mut remotes: Vec<String> = git.output(&["remote"]).await?.lines().map(str::to_owned).collect();
-    remotes.sort_by_key(|remote| remote != "origin");
-    (!remotes.is_empty()).then_some(remotes)
-}
-
 /// Branches that may be pushed, the most likely first.
 async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Vec<String> {
     let mut branches: Vec<String> = Vec::new();
@@ -81,7 +78,7 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
         }
     };
     add(git.first_line(&["rev-parse", "--abbrev-ref", "HEAD"]).await);
-    add(default_branch(git, remotes).await);
+    add(default_branch_of(git, remotes).await);
     for remote in remotes {
         let folder = format!("refs/remotes/{remote}");
         let list = git.output(&["for-each-ref", "--format=%(refname:short)", "--contains=HEAD", &folder]).await;
@@ -90,25 +87,6 @@ async fn candidates<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Ve
         }
     }
     branches
-}
-
-/// The branch that the remote's `HEAD` names, or else a local branch with a usual name.
-async fn default_branch<L: Launcher>(git: &Program<'_, L>, remotes: &[String]) -> Option<String> {
-    for remote in remotes {
-        let head = format!("refs/remotes/{remote}/HEAD");
-        if let Some(name) = git.first_line(&["symbolic-ref", "--quiet", &head]).await
-            && let Some(branch) = name.strip_prefix(&format!("refs/remotes/{remote}/"))
-        {
-            return Some(branch.to_owned());
-        }
-    }
-    for branch in ["main", "master"] {
-        let name = format!("refs/heads/{branch}");
-        if git.first_line(&["rev-parse", "--verify", "--quiet", &name]).await.is_some() {
-            return Some(branch.to_owned());
-        }
-    }
-    None
 }
 
 /// The commit of a branch on the first remote that has it.

@@ -2,7 +2,7 @@
 //! metadata, and the diff to the nearest pushed commit.
 //!
 //! [`Repository`] and [`facts`] read git's files, so they take microseconds and work without the program. Only
-//! [`diff_to_remote`], [`merge_base`], and facts in unsupported formats run the program, through a [`Launcher`] that
+//! [`diff_to_remote`], the functions about branches, and facts in unsupported formats run the program, through a [`Launcher`] that
 //! confines it.
 
 mod branch;
@@ -12,7 +12,7 @@ mod facts;
 mod program;
 mod repository;
 
-pub use branch::{is_repository, merge_base};
+pub use branch::{default_branch, is_repository, merge_base};
 pub use diff::{RemoteDiff, diff_to_remote};
 pub use facts::{Facts, facts};
 pub use program::{GitOutput, Invocation, Launcher};

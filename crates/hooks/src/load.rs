@@ -16,12 +16,12 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// The most hooks: all that match an event run at the same time.
 const MAX_HANDLERS: usize = 256;
 /// The default timeout of a hook.
-const TIMEOUT_SECONDS: u64 = 600;
+pub(crate) const TIMEOUT_SECONDS: u64 = 600;
 /// The longest timeout of a hook: its turn waits for it.
 const MAX_TIMEOUT_SECONDS: u64 = 24 * 60 * 60;
 
 /// In the order in which a file's hooks are numbered.
-const EVENTS: [HookEventName; 5] = [
+pub(crate) const EVENTS: [HookEventName; 5] = [
     HookEventName::PreToolUse,
     HookEventName::PostToolUse,
     HookEventName::SessionStart,
@@ -93,7 +93,7 @@ impl Handler {
     }
 }
 
-fn read(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn read(path: &Path) -> Result<Option<String>, String> {
     match loomd_regular::read_to_string(path, MAX_FILE_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => Ok(None),
@@ -102,21 +102,21 @@ fn read(path: &Path) -> Result<Option<String>, String> {
 }
 
 #[derive(Deserialize)]
-struct HooksFile {
+pub(crate) struct HooksFile {
     #[serde(default)]
-    hooks: Map<String, Value>,
+    pub(crate) hooks: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
-struct MatcherGroup {
-    matcher: Option<String>,
+pub(crate) struct MatcherGroup {
+    pub(crate) matcher: Option<String>,
     #[serde(default)]
-    hooks: Vec<Value>,
+    pub(crate) hooks: Vec<Value>,
 }
 
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-enum Hook {
+pub(crate) enum Hook {
     Command(CommandHook),
     Prompt {},
     Agent {},
@@ -124,13 +124,13 @@ enum Hook {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CommandHook {
-    command: String,
+pub(crate) struct CommandHook {
+    pub(crate) command: String,
     #[serde(alias = "timeoutSec")]
-    timeout: Option<u64>,
+    pub(crate) timeout: Option<u64>,
     #[serde(default, rename = "async")]
-    detached: bool,
-    status_message: Option<String>,
+    pub(crate) detached: bool,
+    pub(crate) status_message: Option<String>,
 }
 
 impl LoadedHooks {
@@ -196,7 +196,7 @@ fn handlers_of(
 }
 
 /// Compiles a matcher without Unicode support: the texts that matchers are applied to are ASCII.
-fn matcher(text: Option<&str>) -> Result<Option<Regex>, String> {
+pub(crate) fn matcher(text: Option<&str>) -> Result<Option<Regex>, String> {
     match text {
         None | Some("" | "*") => Ok(None),
         Some(text) => match RegexBuilder::new(text).unicode(false).build() {

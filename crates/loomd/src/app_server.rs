@@ -9,7 +9,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::cli::{self, AppServer, Tool};
 use crate::setup::{Setup, home, runtime};
-use crate::{generate, logging, memory};
+use crate::{config, generate, logging, memory};
 
 pub fn run(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     match arguments.tool {
@@ -24,6 +24,7 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let listen = if arguments.stdio { ListenUrl::Stdio } else { arguments.listen };
     let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
     let setup = Setup::new(&top.with(arguments.overrides))?;
+    config::print_flag_warnings(&setup);
     memory::start_trimming();
     logging::init();
     // Each client, process and watch takes file descriptors; the default soft limit is too low for many of them.

@@ -1,21 +1,35 @@
 //! The command line.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::io::{Write, stderr};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
-use crate::{doctor, exec, mcp, replay, run, skills, threads};
+use crate::{
+    account, config, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust,
+};
 
+/// An agent server for clients of the app-server protocol, and its commands for the terminal. Without a command it starts
+/// a chat at a terminal
 #[derive(Parser)]
 #[command(name = "loomd", version)]
 pub struct Cli {
     #[command(flatten)]
     pub overrides: TopOverrides,
+    /// Without one, a chat at a terminal.
     #[command(subcommand)]
-    pub command: Command,
+    pub command: Option<Command>,
+}
+
+/// Prints the help, as for every missing argument.
+pub fn missing_command() -> ExitCode {
+    let mut command = Cli::command();
+    _ = write!(stderr(), "{}", command.render_help());
+    ExitCode::from(2)
 }
 
 #[derive(Subcommand)]
@@ -26,6 +40,12 @@ pub enum Command {
     Models,
     /// Run one turn from the terminal
     Run(Box<run::Run>),
+    /// Review uncommitted changes, a branch or a commit
+    Review(Box<review::Review>),
+    /// Start a thread with the history of another
+    Fork(Box<fork::Fork>),
+    /// Run a scripted turn of the built-in rehearsal model in a temporary folder; no key, no network
+    Demo(demo::Demo),
     /// Run one turn for a program, such as the TypeScript SDK
     Exec(Box<exec::Exec>),
     /// List, show, name, archive, delete and export threads
@@ -38,17 +58,21 @@ pub enum Command {
     Mcp(mcp::Mcp),
     /// Check the configuration, the sandbox, the MCP servers and whether the model answers
     Doctor(doctor::Doctor),
-    /// Configuration tools
-    Config {
-        #[command(subcommand)]
-        tool: ConfigTool,
-    },
-}
-
-#[derive(Subcommand)]
-pub enum ConfigTool {
-    /// Print the JSON Schema of config.toml
-    Schema,
+    /// Sign in to OpenAI
+    Login(account::Login),
+    /// Sign out, and delete the stored credentials
+    Logout(account::Logout),
+    /// Print the account that is signed in
+    Whoami(account::Whoami),
+    /// Print, change and check config.toml
+    Config(config::Config),
+    /// Trust a project, so that its configuration applies and commands may write to it
+    Trust(trust::Trust),
+    /// Print a completion script for a shell
+    Completions(generated_docs::Completions),
+    /// Write the man pages
+    #[command(hide = true)]
+    Man(generated_docs::Man),
 }
 
 /// An invalid combination of arguments that clap does not check; exits with status 2.
@@ -130,6 +154,11 @@ struct IgnoredFlags {
 }
 
 impl TopOverrides {
+    /// The folder of a chat.
+    pub fn cd(&self) -> Option<&Path> {
+        self._unused.cd.as_deref()
+    }
+
     /// Merges all overrides; later levels of the command line win.
     pub fn with(self, later: Overrides) -> Overrides {
         let mut all = Overrides::default();
@@ -160,7 +189,7 @@ pub struct AppServer {
     pub tool: Option<Tool>,
     #[command(flatten)]
     pub overrides: Overrides,
-    /// Where clients connect: `stdio://`, `ws://IP:PORT`, `unix://PATH`, or `off`
+    /// Where clients connect: `stdio://`, `ws://IP:PORT`, `unix://PATH`, `fd://` (a socket that a service manager passes), or `off`
     #[arg(long, value_name = "URL", default_value = "stdio://")]
     pub listen: ListenUrl,
     /// The same as `--listen stdio://`

@@ -1,8 +1,12 @@
-//! Finds threads by id, prefix of an id, name, or `last`.
+//! Finds threads by id, name, prefix of an id, or `last`.
+
+use std::cmp::Reverse;
 
 use anyhow::{Result, bail};
 use loomd_client::Client;
 use loomd_client::protocol::{CwdFilter, Thread, ThreadListParams, ThreadSortKey, ThreadSourceKind};
+
+use crate::show::lines;
 
 /// The last used thread in the current folder.
 pub const LAST: &str = "last";
@@ -28,29 +32,83 @@ const USER_SOURCES: [ThreadSourceKind; 5] = [
     ThreadSourceKind::Unknown,
 ];
 
-/// Returns the id of the thread with this id, prefix or name. `last` is the last used one, in `cwd` if given.
+/// Returns the id of the thread with this id, name or prefix of an id. Of several threads with the same name it is the
+/// one that was updated last. `last` is the last used thread, in `cwd` if given.
 pub async fn find(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    if is_id(name) {
+        return Ok(name.to_owned());
+    }
+    match matches(client, name, cwd).await? {
+        Matches::Named(threads) => Ok(threads.into_iter().next().map(|thread| thread.id).unwrap_or_default()),
+        Matches::Other(threads) => only(name, &threads),
+    }
+}
+
+/// As [`find`], but refuses a name that several threads have: for changes that are hard to undo.
+pub async fn find_only(client: &Client, name: &str, cwd: Option<&str>) -> Result<String> {
+    if is_id(name) {
+        return Ok(name.to_owned());
+    }
+    match matches(client, name, cwd).await? {
+        Matches::Named(threads) | Matches::Other(threads) => only(name, &threads),
+    }
+}
+
+/// The threads that a text may mean.
+enum Matches {
+    /// Of the threads with that name, the last updated first; at least one.
+    Named(Vec<Thread>),
+    Other(Vec<Thread>),
+}
+
+async fn matches(client: &Client, name: &str, cwd: Option<&str>) -> Result<Matches> {
     if name == LAST || name == LAST_ANYWHERE {
         let cwd = cwd.filter(|_| name == LAST);
         let query = ThreadListParams { limit: Some(1), ..newest(cwd) };
         return match client.list_threads(query).await?.data.pop() {
-            Some(thread) => Ok(thread.id),
-            None => bail!("no threads in this folder; `loomd threads list --all` shows those of all folders"),
+            Some(thread) => Ok(Matches::Other(vec![thread])),
+            None => bail!("no threads in this folder; `loomd threads list --all` lists those of all folders"),
         };
     }
-    if is_id(name) {
-        return Ok(name.to_owned());
-    }
-    let mut found = Vec::new();
+    let mut threads = Vec::new();
     for archived in [false, true] {
-        let all = list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?;
-        found.extend(all.into_iter().filter(|thread| is_called(thread, name)).map(|thread| thread.id));
+        threads.extend(list(client, ThreadListParams { archived: Some(archived), ..newest(None) }, None).await?);
     }
-    match found.as_slice() {
-        [id] => Ok(id.clone()),
-        [] => bail!("unknown thread: no id starts with `{name}`, and no thread has that name"),
-        several => bail!("ambiguous thread `{name}`: {}", several.join(", ")),
+    threads.sort_by_key(|thread| Reverse(thread.updated_at));
+    if threads.iter().any(|thread| thread.name.as_deref() == Some(name)) {
+        threads.retain(|thread| thread.name.as_deref() == Some(name));
+        return Ok(Matches::Named(threads));
     }
+    threads.retain(|thread| name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name));
+    Ok(Matches::Other(threads))
+}
+
+fn only(name: &str, threads: &[Thread]) -> Result<String> {
+    match threads {
+        [thread] => Ok(thread.id.clone()),
+        [] => bail!(
+            "unknown thread `{name}`: no id starts with it, and no thread has that name; `loomd threads list --all` \
+             lists all threads"
+        ),
+        several => bail!("{}", ambiguous(name, several)),
+    }
+}
+
+/// How many of the threads that a name may mean are listed.
+const LISTED: usize = 5;
+
+/// Lists the first threads that a name may mean, with their names or first prompts.
+fn ambiguous(name: &str, threads: &[Thread]) -> String {
+    let mut text = format!("`{name}` may mean {} threads; give a longer id:", threads.len());
+    for thread in threads.iter().take(LISTED) {
+        let about = thread.name.as_deref().unwrap_or(&thread.preview);
+        let about: String = lines(about).join(" ").chars().take(60).collect();
+        text += &format!("\n  {}  {}", thread.id, about.trim());
+    }
+    if threads.len() > LISTED {
+        text += &format!("\n  and {} more", threads.len() - LISTED);
+    }
+    text
 }
 
 /// Params that list threads of every provider, the last used first.
@@ -83,10 +141,6 @@ pub async fn list(client: &Client, query: ThreadListParams, limit: Option<usize>
 fn is_id(text: &str) -> bool {
     let groups: Vec<usize> = text.split('-').map(str::len).collect();
     groups == [8, 4, 4, 4, 12] && text.chars().all(|c| c == '-' || c.is_ascii_hexdigit())
-}
-
-fn is_called(thread: &Thread, name: &str) -> bool {
-    thread.name.as_deref() == Some(name) || name.len() >= MIN_ID_PREFIX && thread.id.starts_with(name)
 }
 
 #[cfg(test)]

@@ -29,12 +29,17 @@ pub struct Setup {
 }
 
 impl Setup {
-    pub fn new(overrides: &cli::Overrides) -> Result<Self> {
+    /// The parsed overrides of a command line.
+    pub fn flags(overrides: &cli::Overrides) -> Result<Overrides> {
         let cli::Overrides { config, enable, disable } = overrides;
-        let flags = Overrides::parse(config, enable, disable).map_err(|error| match error {
+        Overrides::parse(config, enable, disable).map_err(|error| match error {
             unknown @ OverrideError::UnknownFeature(_) => anyhow!(unknown),
             other => anyhow!("error parsing -c overrides: {other}"),
-        })?;
+        })
+    }
+
+    pub fn new(overrides: &cli::Overrides) -> Result<Self> {
+        let flags = Self::flags(overrides)?;
         let sources = ConfigSources {
             home: home()?,
             system_file: system_file(|name| env::var_os(name)),

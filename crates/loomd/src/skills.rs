@@ -22,7 +22,7 @@ pub struct Skills {
 
 #[derive(Subcommand)]
 enum SkillsCommand {
-    /// List the skills that a thread in a folder has, and the files that are no skills
+    /// List the skills that a thread in a folder has, and invalid SKILL.md files
     List {
         /// The folder; the current one if it is not given
         folder: Option<PathBuf>,

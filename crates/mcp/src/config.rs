@@ -15,6 +15,8 @@ pub struct ServerConfig {
     pub endpoint: Endpoint,
     /// For the handshake, and once more for the first listing of tools.
     pub startup_timeout: Duration,
+    /// Whether the server may send forms of any shape, as the request `openai/form`.
+    pub openai_form: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -82,11 +84,19 @@ impl ServerConfig {
                 authorization: Authorization::OAuth,
             }),
         };
-        Self { name: name.into(), endpoint, startup_timeout: config.startup_timeout() }
+        Self { name: name.into(), endpoint, startup_timeout: config.startup_timeout(), openai_form: false }
     }
 }
 
 impl HttpServer {
+    /// Scheme, host and port of the URL.
+    pub fn origin(&self) -> Option<String> {
+        let (scheme, rest) = self.url.split_once("://")?;
+        let authority = rest.split(['/', '?', '#']).next()?;
+        let host = authority.rsplit('@').next().filter(|host| !host.is_empty())?;
+        Some(format!("{scheme}://{host}"))
+    }
+
     /// Whether the configuration itself authorizes requests, with a token variable or an `Authorization` header.
     pub fn has_own_authorization(&self) -> bool {
         let names_it = |name: &String| name.eq_ignore_ascii_case("authorization");

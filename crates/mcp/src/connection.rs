@@ -93,7 +93,8 @@ impl Connection {
             }
         };
         let (calls, closed) = (Arc::clone(&hub.calls), hub.closed.clone());
-        let inbound = Inbound::new(config.name.clone(), shared.client_config(), calls, users, closed);
+        let inbound = Inbound::new(config.name.clone(), shared.client_config(config.openai_form), calls, users, closed)
+            .with_openai_form(config.openai_form);
         let service = serve_client(inbound, Wire::new(hub.clone(), link)).await.map_err(handshake_error)?;
         let introduction = hub.introduction.get().cloned().unwrap_or_default();
         let listing = Listing {

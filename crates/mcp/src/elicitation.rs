@@ -3,6 +3,9 @@
 use loomd_protocol::{JsonObject, JsonValue, McpElicitationSchema};
 use serde::{Deserialize, Serialize};
 
+/// The request of a form of any shape, and the extension that allows it.
+pub(crate) const OPENAI_FORM: &str = "openai/form";
+
 /// What a server asks the user.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elicitation {
@@ -14,8 +17,17 @@ pub struct Elicitation {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ElicitationMode {
-    Form { requested_schema: McpElicitationSchema },
-    Url { url: String, elicitation_id: String },
+    Form {
+        requested_schema: McpElicitationSchema,
+    },
+    /// A form of any shape.
+    OpenaiForm {
+        requested_schema: JsonValue,
+    },
+    Url {
+        url: String,
+        elicitation_id: String,
+    },
 }
 
 /// The answer to an elicitation, as the server gets it.
@@ -65,7 +77,25 @@ struct Params {
     meta: Option<JsonValue>,
 }
 
+/// The params of `openai/form`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenaiFormParams {
+    message: String,
+    requested_schema: JsonValue,
+    #[serde(rename = "_meta")]
+    meta: Option<JsonValue>,
+}
+
 impl Elicitation {
+    /// Decodes the params of `openai/form`, or says what is wrong with them.
+    pub(crate) fn decode_openai_form(server: &str, params: Option<JsonValue>) -> Result<Self, String> {
+        let text = params.unwrap_or_default().to_string();
+        let params: OpenaiFormParams = serde_json::from_str(&text).map_err(|error| format!("invalid form: {error}"))?;
+        let mode = ElicitationMode::OpenaiForm { requested_schema: params.requested_schema };
+        Ok(Self { server: server.into(), message: params.message, mode, meta: params.meta })
+    }
+
     /// Decodes the params of `elicitation/create`, or says what is wrong with them: also a form with nested objects,
     /// which clients cannot show.
     pub(crate) fn decode(server: &str, params: Option<JsonValue>) -> Result<Self, String> {

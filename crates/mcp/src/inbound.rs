@@ -11,7 +11,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller::Caller;
-use crate::elicitation::{Elicitation, ElicitationAnswer};
+use crate::elicitation::{Elicitation, ElicitationAnswer, OPENAI_FORM};
 use crate::in_flight::{CallEntry, InFlight};
 use crate::limits::MAX_SERVER_REQUESTS;
 
@@ -46,6 +46,8 @@ pub(crate) struct Inbound {
     open: Semaphore,
     /// Cancelled when the connection has ended.
     closed: CancellationToken,
+    /// Whether forms of any shape are passed on.
+    openai_form: bool,
 }
 
 /// The request on whose answer stream a server's request came, in its extensions.
@@ -60,15 +62,23 @@ impl Inbound {
         users: Arc<Users>,
         closed: CancellationToken,
     ) -> Self {
-        Self { server, info, calls, users, open: Semaphore::new(MAX_SERVER_REQUESTS), closed }
+        Self { server, info, calls, users, open: Semaphore::new(MAX_SERVER_REQUESTS), closed, openai_form: false }
     }
 
-    async fn elicit(&self, params: Option<JsonValue>, cx: RequestContext<RoleClient>) -> Result<JsonValue, ErrorData> {
+    /// Passes forms of any shape on, or refuses them.
+    pub fn with_openai_form(self, openai_form: bool) -> Self {
+        Self { openai_form, ..self }
+    }
+
+    async fn elicit(
+        &self,
+        decoded: Result<Elicitation, String>,
+        cx: RequestContext<RoleClient>,
+    ) -> Result<JsonValue, ErrorData> {
         let Ok(_open) = self.open.try_acquire() else {
             return Err(ErrorData::new(ErrorCode(-32000), "too many open elicitations", None));
         };
-        let elicitation = Elicitation::decode(&self.server, params)
-            .map_err(|problem| ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))?;
+        let elicitation = decoded.map_err(|problem| ErrorData::new(ErrorCode::METHOD_NOT_FOUND, problem, None))?;
         let origin = cx.extensions.get::<OriginOf>().map(|origin| origin.0.clone());
         let (call, withdrawn) = (self.calls.of_elicitation(origin.as_ref()), CancellationToken::new());
         let mut answer = std::pin::pin!(self.answer(elicitation, call, withdrawn.clone()));
@@ -117,8 +127,12 @@ impl Service<RoleClient> for Inbound {
         match request {
             ServerRequest::PingRequest(_) => Ok(ClientResult::empty(())),
             ServerRequest::CustomRequest(request) if request.method == "elicitation/create" => {
-                let answer = self.elicit(request.params, context).await?;
-                Ok(ClientResult::CustomResult(CustomResult(answer)))
+                let decoded = Elicitation::decode(&self.server, request.params);
+                Ok(ClientResult::CustomResult(CustomResult(self.elicit(decoded, context).await?)))
+            }
+            ServerRequest::CustomRequest(request) if request.method == OPENAI_FORM && self.openai_form => {
+                let decoded = Elicitation::decode_openai_form(&self.server, request.params);
+                Ok(ClientResult::CustomResult(CustomResult(self.elicit(decoded, context).await?)))
             }
             _ => Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, "Method not found", None)),
         }

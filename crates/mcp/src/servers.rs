@@ -6,12 +6,13 @@ use loomd_exec::Environment;
 use loomd_model::Http;
 use parking_lot::Mutex;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitationCapability, FormElicitationCapability, Implementation,
-    InitializeRequestParams, ProtocolVersion, UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, ElicitationCapability, ExtensionCapabilities, FormElicitationCapability,
+    Implementation, InitializeRequestParams, ProtocolVersion, UrlElicitationCapability,
 };
 
 use crate::config::ServerConfig;
 use crate::credentials::Credentials;
+use crate::elicitation::OPENAI_FORM;
 use crate::server::Server;
 
 /// The servers in use, one per distinct configuration.
@@ -55,7 +56,7 @@ impl Shared {
     }
 
     /// What `initialize` says of us.
-    pub fn client_config(&self) -> ClientConfig {
+    pub fn client_config(&self, openai_form: bool) -> ClientConfig {
         let ClientInfo { name, title, version } = &self.client;
         let mut client = Implementation::new(name.clone(), version.clone());
         client.title = Some(title.clone());
@@ -65,6 +66,10 @@ impl Shared {
                 .with_form(FormElicitationCapability::default())
                 .with_url(UrlElicitationCapability::default()),
         );
+        if openai_form {
+            let none = serde_json::Map::new();
+            capabilities.extensions = Some(ExtensionCapabilities::from([(OPENAI_FORM.to_owned(), none)]));
+        }
         InitializeRequestParams::new(capabilities, client).with_protocol_version(ProtocolVersion::V_2025_06_18)
     }
 }

@@ -27,12 +27,23 @@ pub struct SetEntry {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Origin {
     Configuration,
-    /// A plugin, under the name that users see.
+    /// A plugin, with its id and the name that users see.
     Plugin {
+        id: String,
         display_name: String,
     },
     /// The apps of the signed-in account, with their settings.
     Apps(AppsConfig),
+}
+
+impl SetEntry {
+    /// The plugin that the server belongs to.
+    pub fn plugin_id(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Plugin { id, .. } => Some(id),
+            Origin::Configuration | Origin::Apps(_) => None,
+        }
+    }
 }
 
 impl ServerSet {
@@ -52,15 +63,23 @@ impl ServerSet {
     }
 
     /// Adds the servers of a plugin. Those of the configuration, and of plugins before it, win.
-    pub fn add_plugin(&mut self, display_name: &str, servers: &BTreeMap<String, McpServer>) {
+    pub fn add_plugin(&mut self, id: &str, display_name: &str, servers: &BTreeMap<String, McpServer>) {
         for (name, config) in servers {
-            self.add(name, config.clone(), Origin::Plugin { display_name: display_name.into() });
+            self.add(name, config.clone(), Origin::Plugin { id: id.into(), display_name: display_name.into() });
         }
     }
 
     /// Adds an entry, unless there is one of that name.
     pub fn insert(&mut self, name: &str, entry: SetEntry) {
         self.0.entry(name.into()).or_insert(entry);
+    }
+
+    /// The same servers, which may send forms of any shape or not.
+    pub fn with_openai_form(mut self, allowed: bool) -> Self {
+        for entry in self.0.values_mut() {
+            entry.reached.openai_form = allowed;
+        }
+        self
     }
 
     /// Keeps the servers for which `keep` is true.

@@ -40,6 +40,9 @@ pub enum ModelError {
     ContextWindowExceeded { provider_message: Option<String> },
     #[error("{0}")]
     InvalidPrompt(String),
+    /// A failure that the provider names by a code that clients know.
+    #[error("{message}")]
+    Named { failure: NamedFailure, message: String, retry_after: Option<Duration> },
     /// No connection could be made, so nothing was sent.
     #[error("stream disconnected before completion: error sending request for url ({url}): {cause}")]
     Unreachable { url: String, cause: String },
@@ -66,6 +69,72 @@ pub enum ModelError {
     /// The provider does not support this.
     #[error("{0}")]
     Unsupported(String),
+}
+
+/// Failures that providers name by a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NamedFailure {
+    RateLimit,
+    ModelNotFound,
+    CyberPolicy,
+    MisalignmentPolicy,
+    PolicyCapacity,
+    FlexCapacity,
+}
+
+impl NamedFailure {
+    /// The failure that a code names.
+    pub(crate) fn of(code: &str) -> Option<Self> {
+        Some(match code {
+            "rate_limit_exceeded" => Self::RateLimit,
+            "model_not_found" => Self::ModelNotFound,
+            "cyber_policy" => Self::CyberPolicy,
+            "misalignment_policy_violation" => Self::MisalignmentPolicy,
+            "policy_capacity_unavailable" => Self::PolicyCapacity,
+            "flex_unavailable" => Self::FlexCapacity,
+            _ => return None,
+        })
+    }
+
+    /// The code of the failure.
+    pub(crate) fn code(self) -> &'static str {
+        match self {
+            Self::RateLimit => "rate_limit_exceeded",
+            Self::ModelNotFound => "model_not_found",
+            Self::CyberPolicy => "cyber_policy",
+            Self::MisalignmentPolicy => "misalignment_policy_violation",
+            Self::PolicyCapacity => "policy_capacity_unavailable",
+            Self::FlexCapacity => "flex_unavailable",
+        }
+    }
+
+    /// The message for the user, with that of the provider.
+    pub(crate) fn message(self, provider_message: Option<String>) -> String {
+        match (self, provider_message) {
+            (Self::RateLimit, message) => {
+                let message = message.unwrap_or_else(|| "rate limit exceeded".into());
+                format!("stream disconnected before completion: {message}")
+            }
+            (Self::PolicyCapacity, _) => "There is no capacity to check this request now. Try again later.".into(),
+            (Self::FlexCapacity, _) => {
+                "There is no capacity in the flex tier now. Try again later, or use another tier.".into()
+            }
+            (_, Some(message)) => message,
+            (Self::ModelNotFound, None) => "The provider does not know the model.".into(),
+            (Self::CyberPolicy | Self::MisalignmentPolicy, None) => "The provider refused the request.".into(),
+        }
+    }
+
+    fn info(self) -> CodexErrorInfo {
+        match self {
+            Self::RateLimit => CodexErrorInfo::RateLimitExceeded,
+            Self::ModelNotFound => CodexErrorInfo::ModelNotFound,
+            Self::CyberPolicy => CodexErrorInfo::CyberPolicy,
+            Self::MisalignmentPolicy => CodexErrorInfo::MisalignmentPolicyViolation,
+            Self::PolicyCapacity => CodexErrorInfo::PolicyCapacityUnavailable,
+            Self::FlexCapacity => CodexErrorInfo::FlexUnavailable,
+        }
+    }
 }
 
 impl ModelError {
@@ -99,6 +168,8 @@ impl ModelError {
             | Self::Connect { .. }
             | Self::Disconnected { .. }
             | Self::Credentials(_) => worth_it,
+            // The others are about the request or the account, which stay the same.
+            Self::Named { failure, .. } => worth_it && *failure == NamedFailure::RateLimit,
             Self::BadRequest { .. }
             | Self::InvalidImage
             | Self::UsageLimit { .. }
@@ -122,6 +193,7 @@ impl ModelError {
             Self::Status { retry_after, .. }
             | Self::TooManyRequests { retry_after, .. }
             | Self::HighDemand { retry_after, .. }
+            | Self::Named { retry_after, .. }
             | Self::Disconnected { retry_after, .. } => *retry_after,
             _ => None,
         }
@@ -136,6 +208,7 @@ impl ModelError {
     pub fn info(&self) -> CodexErrorInfo {
         match self {
             Self::BadRequest { .. } | Self::InvalidImage | Self::InvalidPrompt(_) => CodexErrorInfo::BadRequest,
+            Self::Named { failure, .. } => failure.info(),
             Self::Status { status: 401, .. } | Self::Unauthorized(_) => CodexErrorInfo::Unauthorized,
             Self::Status { status, .. } => CodexErrorInfo::HttpConnectionFailed { http_status_code: Some(*status) },
             Self::TooManyRequests { .. } => {
@@ -195,7 +268,11 @@ impl ModelError {
                 "max_output_tokens" => "the output limit of the model was reached; ask it to continue".into(),
                 _ => format!("provider `{provider}` stopped the answer"),
             }),
-            Self::Disconnected { .. } => self.retry_after_text(),
+            // Clients of the older release are only told of a bad request.
+            Self::Named { failure: failure @ NamedFailure::ModelNotFound, .. } => {
+                Some(format!("provider `{provider}`: {}", failure.code()))
+            }
+            Self::Disconnected { .. } | Self::Named { .. } => self.retry_after_text(),
             Self::InvalidImage
             | Self::UsageLimit { .. }
             | Self::UsageNotIncluded

@@ -3,7 +3,7 @@
 use std::future::poll_fn;
 use std::task::{Context, Poll};
 
-use loomd_protocol::{RateLimitSnapshot, ResponseItem};
+use loomd_protocol::{JsonValue, RateLimitSnapshot, ResponseItem};
 
 use crate::{ModelError, TokenUsage};
 
@@ -46,6 +46,13 @@ pub enum ModelEvent {
     /// The model that serves the call, if an event names it.
     ServerModel(String),
     RateLimits(RateLimitSnapshot),
+    /// What the provider's moderation says about the turn, for the client.
+    Moderation(JsonValue),
+    /// A fragment of the input of a custom tool call.
+    InputDelta {
+        item_id: Option<String>,
+        delta: String,
+    },
     /// Always the last event.
     Completed {
         response_id: String,

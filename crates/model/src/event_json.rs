@@ -6,6 +6,7 @@ use std::time::Duration;
 use loomd_protocol::{JsonObject, JsonValue, RateLimitSnapshot};
 use serde_json::json;
 
+use crate::error::NamedFailure;
 use crate::responses::{DecodedEvent, decode};
 use crate::{ModelError, ModelEvent, ResponseHeaders};
 
@@ -83,11 +84,20 @@ fn encode_event(event: &ModelEvent) -> JsonValue {
         }),
         ModelEvent::ServerModel(model) => json!({ "type": MODEL, "model": model }),
         ModelEvent::RateLimits(limits) => json!({ "type": RATE_LIMITS, "rate_limits": limits }),
+        ModelEvent::Moderation(moderation) => {
+            json!({ "type": "response.metadata", "metadata": { "openai_chatgpt_moderation_metadata": moderation } })
+        }
+        ModelEvent::InputDelta { item_id, delta } => {
+            json!({ "type": "response.custom_tool_call_input.delta", "item_id": item_id, "delta": delta })
+        }
         ModelEvent::Completed { response_id, usage } => {
             let usage = usage.as_ref().map(|usage| {
                 json!({
                     "input_tokens": usage.input_tokens,
-                    "input_tokens_details": { "cached_tokens": usage.cached_input_tokens },
+                    "input_tokens_details": {
+                        "cached_tokens": usage.cached_input_tokens,
+                        "cache_write_tokens": usage.cache_write_input_tokens,
+                    },
                     "output_tokens": usage.output_tokens,
                     "output_tokens_details": { "reasoning_tokens": usage.reasoning_output_tokens },
                     "total_tokens": usage.total_tokens,
@@ -147,6 +157,7 @@ fn encode_error(error: &ModelError) -> JsonValue {
             put("message", json!(instructions));
         }
         ModelError::Disconnected { message, .. }
+        | ModelError::Named { message, .. }
         | ModelError::InvalidPrompt(message)
         | ModelError::Unauthorized(message)
         | ModelError::Credentials(message)
@@ -181,6 +192,7 @@ fn kind(error: &ModelError) -> &'static str {
         ModelError::Unauthorized(_) => "unauthorized",
         ModelError::Credentials(_) => "credentials",
         ModelError::Unsupported(_) => "unsupported",
+        ModelError::Named { failure, .. } => failure.code(),
     }
 }
 
@@ -233,7 +245,10 @@ pub(crate) fn read_error(line: &JsonValue) -> Option<ModelError> {
         "unauthorized" => ModelError::Unauthorized(message("The credentials were refused.")),
         "credentials" => ModelError::Credentials(message("The credentials could not be obtained.")),
         "unsupported" => ModelError::Unsupported(message("The provider does not support this.")),
-        _ => return None,
+        code => {
+            let failure = NamedFailure::of(code)?;
+            ModelError::Named { failure, message: message(&failure.message(None)), retry_after }
+        }
     })
 }
 
@@ -267,6 +282,7 @@ mod tests {
             total_tokens: 6,
             input_tokens: 3,
             cached_input_tokens: 1,
+            cache_write_input_tokens: 1,
             output_tokens: 3,
             reasoning_output_tokens: 2,
         };

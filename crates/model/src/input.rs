@@ -23,6 +23,7 @@ pub const CONTEXT_PREFIXES: &[&str] = &[
     "<subagent_notification>",
     "<skill>",
     "<hook_prompt",
+    "<codex_internal_context",
     "Warning: a request for the model ",
     "Warning: apply_patch was requested via ",
 ];
@@ -133,8 +134,18 @@ enum Sent<'a> {
         execution: &'a str,
         arguments: &'a JsonValue,
     },
+    AgentMessage {
+        author: &'a str,
+        recipient: &'a str,
+        content: &'a [ContentItem],
+    },
     FunctionCallOutput {
+        #[serde(skip_serializing_if = "str::is_empty")]
         call_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        name: Option<&'a str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        namespace: Option<&'a str>,
         output: &'a FunctionCallOutputBody,
     },
     CustomToolCall {
@@ -192,7 +203,12 @@ impl<'a> Sent<'a> {
             ResponseItem::ToolSearchCall { call_id, status, execution, arguments, id: _ } => {
                 Self::ToolSearchCall { call_id: call_id.as_deref(), status: status.as_deref(), execution, arguments }
             }
-            ResponseItem::FunctionCallOutput { call_id, output } => Self::FunctionCallOutput { call_id, output },
+            ResponseItem::AgentMessage { author, recipient, content } => {
+                Self::AgentMessage { author, recipient, content }
+            }
+            ResponseItem::FunctionCallOutput { call_id, name, namespace, output } => {
+                Self::FunctionCallOutput { call_id, name: name.as_deref(), namespace: namespace.as_deref(), output }
+            }
             ResponseItem::CustomToolCall { status, call_id, name, input, id: _ } => {
                 Self::CustomToolCall { status: status.as_deref(), call_id, name, input }
             }

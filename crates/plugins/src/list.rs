@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use loomd_git::Repository;
-use loomd_protocol::{AbsolutePathBuf, MarketplaceLoadErrorInfo, PluginMarketplaceEntry, PluginSource, PluginSummary};
+use loomd_protocol::{
+    AbsolutePathBuf, MarketplaceLoadErrorInfo, PluginAvailability, PluginMarketplaceEntry, PluginSource, PluginSummary,
+};
 
 use crate::cache::PluginCache;
 use crate::error::PluginError;
@@ -21,6 +23,10 @@ pub struct ListRequest<'a> {
     pub user_home: Option<&'a Path>,
     pub cwds: &'a [AbsolutePathBuf],
     pub states: &'a PluginStates,
+    /// The roots of marketplaces that the user added.
+    pub added: &'a [PathBuf],
+    /// Whether plugins whose folder cannot be used are left out. Else they make their marketplace invalid.
+    pub lenient: bool,
 }
 
 /// Lists the plugins of all marketplaces, and the marketplaces that cannot be read.
@@ -29,7 +35,7 @@ pub fn list(request: &ListRequest<'_>) -> (Vec<PluginMarketplaceEntry>, Vec<Mark
     let (mut marketplaces, mut errors) = (Vec::new(), Vec::new());
     let mut seen = HashSet::new();
     for file in files(request) {
-        match Marketplace::load(&file).and_then(|marketplace| entry(&marketplace, request.states, &cache, &mut seen)) {
+        match Marketplace::load(&file).and_then(|marketplace| entry(&marketplace, request, &cache, &mut seen)) {
             Ok(entry) if entry.plugins.is_empty() => {}
             Ok(entry) => marketplaces.push(entry),
             // It was removed meanwhile.
@@ -46,11 +52,12 @@ pub fn list(request: &ListRequest<'_>) -> (Vec<PluginMarketplaceEntry>, Vec<Mark
 fn files(request: &ListRequest<'_>) -> Vec<AbsolutePathBuf> {
     let mut others: Vec<PathBuf> = request.cwds.iter().filter_map(root_of).collect();
     others.push(curated_folder(request.home));
+    others.extend(request.added.iter().cloned());
     others.sort();
     let mut files: Vec<AbsolutePathBuf> = Vec::new();
     for root in request.user_home.map(Path::to_path_buf).into_iter().chain(others) {
-        let file = Marketplace::file_of(&root);
-        if let Some(file) = AbsolutePathBuf::new(&file).filter(|file| file.is_file() && !files.contains(file)) {
+        let file = Marketplace::existing_file(&root).and_then(AbsolutePathBuf::new);
+        if let Some(file) = file.filter(|file| !files.contains(file)) {
             files.push(file);
         }
     }
@@ -59,7 +66,7 @@ fn files(request: &ListRequest<'_>) -> Vec<AbsolutePathBuf> {
 
 /// The root of a working directory's marketplace: the directory itself, else the root of its repository.
 fn root_of(cwd: &AbsolutePathBuf) -> Option<PathBuf> {
-    if Marketplace::file_of(cwd).is_file() {
+    if Marketplace::existing_file(cwd).is_some() {
         return Some(cwd.to_path_buf());
     }
     let is_repository = |folder: &&Path| Repository::at(folder).is_some();
@@ -68,13 +75,16 @@ fn root_of(cwd: &AbsolutePathBuf) -> Option<PathBuf> {
 
 fn entry(
     marketplace: &Marketplace,
-    states: &PluginStates,
+    request: &ListRequest<'_>,
     cache: &PluginCache,
     seen: &mut HashSet<String>,
 ) -> Result<PluginMarketplaceEntry, PluginError> {
     let mut plugins = Vec::new();
     for plugin in marketplace.plugins.iter().filter(|plugin| plugin.for_us) {
-        let summary = summary(marketplace, plugin, states, cache)?;
+        if request.lenient && plugin.source.is_err() {
+            continue;
+        }
+        let summary = summary(marketplace, plugin, request.states, cache)?;
         if seen.insert(summary.id.clone()) {
             plugins.push(summary);
         }
@@ -95,7 +105,10 @@ pub(crate) fn summary(
     cache: &PluginCache,
 ) -> Result<PluginSummary, PluginError> {
     let folder = marketplace.source(plugin)?.clone();
-    let mut interface = Manifest::read(&folder).and_then(|manifest| manifest.interface);
+    let manifest = Manifest::read(&folder);
+    let (local_version, keywords) =
+        manifest.as_ref().map(|manifest| (manifest.version.clone(), manifest.keywords.clone())).unwrap_or_default();
+    let mut interface = manifest.and_then(|manifest| manifest.interface);
     if let Some(category) = &plugin.category {
         interface.get_or_insert_with(empty_interface).category = Some(category.clone());
     }
@@ -111,5 +124,14 @@ pub(crate) fn summary(
         install_policy: plugin.install_policy,
         auth_policy: plugin.auth_policy,
         interface,
+        local_version,
+        keywords,
+        availability: PluginAvailability::Available,
+        version: None,
+        remote_plugin_id: None,
+        installed_at: None,
+        disabled_reason: None,
+        eligible_plan_types: None,
+        must_show_installation_interstitial: None,
     })
 }

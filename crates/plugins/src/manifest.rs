@@ -19,6 +19,8 @@ pub struct Manifest {
     /// That of the folder when the file has none.
     pub name: String,
     pub description: Option<String>,
+    pub version: Option<String>,
+    pub keywords: Vec<String>,
     /// A folder of skills beside `skills`.
     pub skills: Option<PathBuf>,
     /// The file of MCP servers, in place of `.mcp.json`.
@@ -50,6 +52,8 @@ impl Manifest {
                 .filter(|name| !name.is_empty())
                 .map_or_else(folder_name, Into::into),
             description: text(object, "description").map(Into::into),
+            version: text(object, "version").map(str::trim).filter(|version| !version.is_empty()).map(Into::into),
+            keywords: texts(object, "keywords").map(Into::into).collect(),
             skills: path("skills"),
             mcp_servers: path("mcpServers"),
             apps: path("apps"),

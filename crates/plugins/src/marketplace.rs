@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use loomd_protocol::{AbsolutePathBuf, MarketplaceInterface, PluginAuthPolicy, PluginInstallPolicy};
+use loomd_protocol::{AbsolutePathBuf, JsonValue, MarketplaceInterface, PluginAuthPolicy, PluginInstallPolicy};
 use serde::Deserialize;
 
 use crate::error::PluginError;
@@ -12,6 +12,8 @@ pub const CURATED: &str = "openai-curated";
 
 /// Where the file is, relative to its root.
 const FILE: &str = ".agents/plugins/marketplace.json";
+/// Where other agents keep theirs.
+const OTHER_FILE: &str = ".claude-plugin/marketplace.json";
 const MAX_FILE: u64 = 4 << 20;
 /// Plugins of one file.
 const MAX_PLUGINS: usize = 10_000;
@@ -63,10 +65,25 @@ struct PluginContent {
     category: Option<String>,
 }
 
+/// A folder, as other agents write it or as we do.
+enum SourceContent {
+    Path(String),
+    Object(SourceObject),
+}
+
 #[derive(Deserialize)]
 #[serde(tag = "source", rename_all = "lowercase", expecting = "an object with `source` and `path`")]
-enum SourceContent {
+enum SourceObject {
     Local { path: String },
+}
+
+impl<'de> Deserialize<'de> for SourceContent {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match JsonValue::deserialize(deserializer)? {
+            JsonValue::String(path) => Ok(Self::Path(path)),
+            other => SourceObject::deserialize(other).map(Self::Object).map_err(serde::de::Error::custom),
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]
@@ -83,6 +100,11 @@ impl Marketplace {
     /// The file of a root, whether it exists or not.
     pub fn file_of(root: &Path) -> PathBuf {
         root.join(FILE)
+    }
+
+    /// The file of a root that has one.
+    pub fn existing_file(root: &Path) -> Option<PathBuf> {
+        [FILE, OTHER_FILE].iter().map(|file| root.join(file)).find(|file| file.is_file())
     }
 
     /// Reads a file.
@@ -106,7 +128,7 @@ impl Marketplace {
             return Err(format!("more than {MAX_PLUGINS} plugins"));
         }
         let plugin = |plugin: PluginContent| {
-            let SourceContent::Local { path } = plugin.source;
+            let (SourceContent::Path(path) | SourceContent::Object(SourceObject::Local { path })) = plugin.source;
             let products = plugin.policy.products;
             let is_ours = |product: &String| product.eq_ignore_ascii_case("codex");
             MarketplacePlugin {
@@ -145,6 +167,9 @@ impl Marketplace {
 /// The folder whose marketplace a file is.
 fn root_of(path: &AbsolutePathBuf) -> Option<AbsolutePathBuf> {
     let plugins = path.parent()?;
+    if plugins.file_name()? == ".claude-plugin" {
+        return AbsolutePathBuf::new(plugins.parent()?);
+    }
     let agents = plugins.parent()?;
     let is_in_place = plugins.file_name()? == "plugins" && agents.file_name()? == ".agents";
     is_in_place.then(|| AbsolutePathBuf::new(agents.parent()?)).flatten()

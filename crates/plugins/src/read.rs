@@ -28,7 +28,7 @@ pub fn read(
     let folder = marketplace.source(plugin)?;
     let manifest = check_source(folder)?;
     let contents = Contents::read(folder, &manifest);
-    let root = |folder| SkillRoot { folder, scope: SkillScope::User };
+    let root = |folder| SkillRoot { folder, scope: SkillScope::User, plugin_id: None };
     let roots: Vec<_> = contents.skill_folders.iter().cloned().map(root).collect();
     let skills = loomd_skills::find(&roots, rules).skills;
     Ok(PluginDetail {

@@ -67,6 +67,8 @@ impl World {
             user_home: Some(&self.at("user")),
             cwds: &cwds,
             states: &PluginStates::of(&self.stack()),
+            added: &[],
+            lenient: false,
         });
         (listed, errors.into_iter().map(|error| error.message).collect())
     }

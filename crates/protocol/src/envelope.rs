@@ -257,15 +257,22 @@ pub fn encode_error(id: &RequestId, error: &RpcError) -> Vec<u8> {
     serde_json::to_vec(&Failure { id, error }).unwrap_or_default()
 }
 
-/// `{"method", "params"}`, without `params` when there are none.
-pub fn encode_notification(method: &str, params: Option<&impl Serialize>) -> Result<Vec<u8>, serde_json::Error> {
+/// `{"method", "params", "emittedAtMs"}`, without those of the last two that there are none of.
+pub fn encode_notification(
+    method: &str,
+    params: Option<&impl Serialize>,
+    emitted_at_ms: Option<i64>,
+) -> Result<Vec<u8>, serde_json::Error> {
     #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
     struct Notification<'a, P> {
         method: &'a str,
         #[serde(skip_serializing_if = "Option::is_none")]
         params: Option<&'a P>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        emitted_at_ms: Option<i64>,
     }
-    serde_json::to_vec(&Notification { method, params })
+    serde_json::to_vec(&Notification { method, params, emitted_at_ms })
 }
 
 /// `{"method", "id", "params"}`

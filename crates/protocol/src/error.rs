@@ -20,6 +20,8 @@ pub struct RpcError {
 impl RpcError {
     /// The caller's fault: unknown method, invalid params, invalid state, not found.
     pub const INVALID_REQUEST: i64 = -32600;
+    /// A method that this server knows and does not serve.
+    pub const METHOD_NOT_FOUND: i64 = -32601;
     /// Params that decode but contradict each other.
     pub const INVALID_PARAMS: i64 = -32602;
     /// A failure that is not the caller's fault.
@@ -33,6 +35,11 @@ impl RpcError {
 
     pub fn invalid_params(message: impl Into<String>) -> Self {
         Self { code: Self::INVALID_PARAMS, message: message.into(), data: None }
+    }
+
+    /// A method of the protocol that is not served, or not for what it was called with.
+    pub fn not_supported(method: &str) -> Self {
+        Self { code: Self::METHOD_NOT_FOUND, message: format!("{method} is not supported yet"), data: None }
     }
 
     pub fn internal(message: impl Into<String>) -> Self {

@@ -7,6 +7,7 @@
 mod delta;
 mod envelope;
 mod error;
+mod level;
 mod methods;
 mod open;
 mod path;
@@ -19,11 +20,12 @@ mod types;
 pub use delta::TextDelta;
 pub use envelope::*;
 pub use error::RpcError;
+pub use level::Level;
 pub use methods::*;
 pub use open::*;
 pub use path::AbsolutePathBuf;
 pub use secret::Secret;
-pub use table::{Call, DecodeError, IgnoredParams, MethodInfo, NoParams, Stability};
+pub use table::{Call, DecodeError, IgnoredParams, MethodInfo, NoParams, ServerCall, Stability};
 pub use types::*;
 
 /// Any JSON.

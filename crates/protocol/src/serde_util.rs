@@ -18,3 +18,12 @@ where
 {
     Option::<T>::deserialize(deserializer).map(Some)
 }
+
+/// A field that must be present, but may be null.
+pub(crate) fn nullable<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    Option::<T>::deserialize(deserializer)
+}

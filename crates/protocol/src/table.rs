@@ -15,6 +15,12 @@ pub trait Call {
     type Result: Serialize + DeserializeOwned;
 }
 
+/// A server request as a type.
+pub trait ServerCall: Call {
+    /// Returns the params without their experimental fields; `None` if none of these is set.
+    fn stable_params(params: &Self::Params) -> Option<Self::Params>;
+}
+
 /// One row of a table, for schema export and documentation.
 pub struct MethodInfo {
     pub method: &'static str,
@@ -154,7 +160,7 @@ fn without_position(error: &serde_json::Error) -> String {
     text.strip_suffix(&position).unwrap_or(&text).to_owned()
 }
 
-/// Whether an optional field is set: null and empty collections are not.
+/// Whether an optional field is set for release 0.118.0: null and empty collections are not.
 pub(crate) fn present(field: &Option<impl Present>) -> bool {
     field.as_ref().is_some_and(Present::present)
 }
@@ -195,15 +201,53 @@ macro_rules! stability {
     (unlisted) => {
         Stability::Unlisted
     };
+    (newer) => {
+        Stability::Stable
+    };
+    (gated) => {
+        Stability::Stable
+    };
+}
+
+/// The releases whose connections get a notification of this kind.
+macro_rules! first_level {
+    (newer) => {
+        Level::V0_166
+    };
+    (gated) => {
+        Level::V0_166
+    };
+    ($other:ident) => {
+        Level::V0_118
+    };
+}
+
+macro_rules! is_gated {
+    (gated) => {
+        true
+    };
+    ($other:ident) => {
+        false
+    };
+}
+
+/// The methods that are known and not served.
+macro_rules! unbuilt {
+    ($($stability:ident $method:literal;)*) => {
+        /// Methods of the protocol that this server refuses with `-32601`, and whether they need the `experimentalApi`
+        /// capability.
+        pub const UNBUILT: &[(&str, Stability)] = &[$(($method, $crate::table::stability!($stability)),)*];
+    };
 }
 
 macro_rules! client_requests {
     (($dollar:tt) $(
         $stability:ident $variant:ident $method:literal ($params:ty) -> $result:ty
-        $({ $($reason:literal if |$p:ident| $test:expr $(, hides $field:literal)?;)* })?;
+        $({ $($reason:literal $(at $level:ident)? if |$p:ident| $test:expr $(, hides $field:literal)?;)* })?;
     )*) => {
         /// A decoded client request.
         #[derive(Clone, Debug, PartialEq)]
+        #[allow(clippy::large_enum_variant, reason = "it is moved once, from the decoder to its handler")]
         pub enum ClientRequest {
             $(#[doc = concat!("`", $method, "`")] $variant($params),)*
         }
@@ -225,8 +269,10 @@ macro_rules! client_requests {
                 }
             }
 
-            /// Returns what in this request needs the `experimentalApi` capability, if anything.
-            pub fn experimental_use(&self) -> Option<&'static str> {
+            /// Returns what in this request needs the `experimentalApi` capability of a connection of `level`, if
+            /// anything.
+            pub fn experimental_use(&self, level: Level) -> Option<&'static str> {
+                let _ = level;
                 match self {
                     $(Self::$variant(params) => {
                         if $crate::table::stability!($stability) == Stability::Experimental {
@@ -235,7 +281,7 @@ macro_rules! client_requests {
                         let _ = params;
                         $($({
                             let $p = params;
-                            if $test {
+                            if $(level == Level::$level &&)? $test {
                                 return Some($reason);
                             }
                         })*)?
@@ -285,7 +331,10 @@ macro_rules! client_requests {
 }
 
 macro_rules! server_requests {
-    ($($variant:ident $method:literal ($params:ty) -> $result:ty;)*) => {
+    ($(
+        $variant:ident $method:literal ($params:ty) -> $result:ty
+        $({ $(experimental $field:ident $name:literal;)* })?;
+    )*) => {
         /// A server request to a client.
         #[derive(Clone, Debug, PartialEq)]
         pub enum ServerRequest {
@@ -308,6 +357,13 @@ macro_rules! server_requests {
                 }
             }
 
+            /// Returns the request without its experimental fields; `None` if none of these is set.
+            pub fn stable(&self) -> Option<Self> {
+                match self {
+                    $(Self::$variant(params) => server_call::$variant::stable_params(params).map(Self::$variant),)*
+                }
+            }
+
             /// Encodes one line, without its newline.
             pub fn encode(&self, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
                 match self {
@@ -321,7 +377,7 @@ macro_rules! server_requests {
             vec![$(MethodInfo {
                 method: $method,
                 stability: Stability::Stable,
-                hidden_fields: &[],
+                hidden_fields: &[$($($name,)*)?],
                 params: |generator| generator.subschema_for::<$params>(),
                 result: Some(|generator| generator.subschema_for::<$result>()),
             },)*]
@@ -340,6 +396,18 @@ macro_rules! server_requests {
                     const METHOD: &'static str = $method;
                     type Params = $params;
                     type Result = $result;
+                }
+
+                impl ServerCall for $variant {
+                    fn stable_params(params: &$params) -> Option<$params> {
+                        let has_experimental = false $($(|| params.$field.is_some())*)?;
+                        has_experimental.then(|| {
+                            #[allow(unused_mut, reason = "for requests without experimental fields")]
+                            let mut stable = params.clone();
+                            $($(stable.$field = None;)*)?
+                            stable
+                        })
+                    }
                 }
             )*
         }
@@ -370,10 +438,28 @@ macro_rules! server_notifications {
                 }
             }
 
-            /// Encodes one line, without its newline.
-            pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+            /// The first level that has this notification; connections of older ones do not get it.
+            pub fn first_level(&self) -> Level {
                 match self {
-                    $(Self::$variant(params) => encode_notification($method, Some(params)),)*
+                    $(Self::$variant(_) => $crate::table::first_level!($kind),)*
+                }
+            }
+
+            /// Whether only connections with the `experimentalApi` capability get this notification.
+            pub fn is_experimental(&self) -> bool {
+                match self {
+                    $(Self::$variant(_) => $crate::table::is_gated!($kind),)*
+                }
+            }
+
+            /// Encodes one line as it is, without its newline.
+            pub fn encode(&self) -> Result<Vec<u8>, serde_json::Error> {
+                self.encode_with(None)
+            }
+
+            pub(crate) fn encode_with(&self, emitted_at_ms: Option<i64>) -> Result<Vec<u8>, serde_json::Error> {
+                match self {
+                    $(Self::$variant(params) => encode_notification($method, Some(params), emitted_at_ms),)*
                 }
             }
 
@@ -443,4 +529,7 @@ macro_rules! merge_text {
     };
 }
 
-pub(crate) use {client_requests, merge_text, same_text, server_notifications, server_requests, stability, text_delta};
+pub(crate) use {
+    client_requests, first_level, is_gated, merge_text, same_text, server_notifications, server_requests, stability,
+    text_delta, unbuilt,
+};

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on says so by panicking")]
 
 use loomd_protocol::{
-    ClientRequest, DecodeError, FileChangeRequestApprovalParams, Incoming, RequestId, RpcError, ServerNotification,
+    ClientRequest, DecodeError, FileChangeRequestApprovalParams, Incoming, Level, RequestId, RpcError,
+    ServerNotification,
 };
 use proptest::prelude::*;
 use serde_json::json;
@@ -206,7 +207,22 @@ fn experimental_use_is_named() {
             Some("account/login/start.chatgptAuthTokens"),
         ),
     ] {
-        assert_eq!(decode(method, Some(params)).unwrap().experimental_use(), expected, "{method} {params}");
+        assert_eq!(
+            decode(method, Some(params)).unwrap().experimental_use(Level::V0_118),
+            expected,
+            "{method} {params}"
+        );
+    }
+    for (method, params, expected) in [
+        ("thread/start", r#"{"dynamicTools":[]}"#, Some("thread/start.dynamicTools")),
+        ("thread/start", r#"{"dynamicTools":null,"persistExtendedHistory":true}"#, None),
+        ("thread/resume", r#"{"threadId":"x","history":[]}"#, Some("thread/resume.history")),
+    ] {
+        assert_eq!(
+            decode(method, Some(params)).unwrap().experimental_use(Level::V0_166),
+            expected,
+            "{method} {params}"
+        );
     }
 }
 

@@ -215,9 +215,11 @@ impl Session {
                 std::mem::take(&mut state.pending).max(1)
             };
             let session_id = || self.id.clone();
-            self.publish(SessionEvent::Updated(Updated { session_id: session_id(), query, files })).await;
+            let updated = Updated { session_id: session_id(), query: query.clone(), files };
+            self.publish(SessionEvent::Updated(updated)).await;
             for _ in 0..answered {
-                self.publish(SessionEvent::Completed(Completed { session_id: session_id() })).await;
+                let completed = Completed { session_id: session_id(), query: Some(query.clone()) };
+                self.publish(SessionEvent::Completed(completed)).await;
             }
         }
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use loomd_agent::Reply;
-use loomd_protocol::{Call, RequestId, RpcError, encode_error, encode_response};
+use loomd_protocol::{Call, Level, RequestId, RpcError, encode_error};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -46,6 +46,11 @@ impl AnswerSlot {
         Self { id: Mutex::new(Some(id)), outbound }
     }
 
+    /// The id of the request, until a responder is taken.
+    pub fn id(&self) -> Option<RequestId> {
+        self.id.lock().clone()
+    }
+
     /// Takes the right to answer. Returned by the handler, the second value makes dispatch wait for the answer.
     ///
     /// Taken a second time, the responder has nothing to answer and does nothing.
@@ -78,7 +83,7 @@ impl AnswerSlot {
         };
         let id = self.id.lock().take();
         if let Some(id) = id {
-            self.outbound.reply(encode::<C>(&id, outcome));
+            self.outbound.reply(encode::<C>(self.outbound.level(), &id, outcome));
         }
     }
 
@@ -105,7 +110,7 @@ pub(crate) struct Responder<C: Call> {
 impl<C: Call> Responder<C> {
     pub fn send(mut self, outcome: Result<C::Result, RpcError>) {
         if let Some(id) = self.id.take() {
-            self.outbound.reply(encode::<C>(&id, outcome));
+            self.outbound.reply(encode::<C>(self.outbound.level(), &id, outcome));
         }
     }
 }
@@ -120,9 +125,10 @@ impl<C: Call> Drop for Responder<C> {
 }
 
 /// Encodes an answer, straight to bytes.
-fn encode<C: Call>(id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
+fn encode<C: Call>(level: Level, id: &RequestId, outcome: Result<C::Result, RpcError>) -> Vec<u8> {
     let encoded = outcome.and_then(|result| {
-        encode_response(id, &result)
+        level
+            .response(id, &result)
             .map_err(|error| RpcError::internal(format!("failed to serialize the response: {error}")))
     });
     encoded.unwrap_or_else(|error| encode_error(id, &error))

@@ -24,6 +24,7 @@ use crate::events::ConnectionEventSink;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::plugins::{Plugins, start_curated_sync};
+use crate::requests::RequestCount;
 use crate::search::Search;
 use crate::server_requests::ServerRequests;
 
@@ -45,6 +46,10 @@ pub struct App {
     pub(crate) agent: Agent,
     pub(crate) apps: Arc<AppsOfAccount>,
     pub(crate) plugins: Arc<Plugins>,
+    /// The requests that are being worked on.
+    pub(crate) requests: RequestCount,
+    /// Whether clients on the network may run programs outside of sandboxes.
+    pub(crate) remote_processes: bool,
     store: FileStore,
     started: AtomicBool,
     is_replay: bool,
@@ -110,11 +115,13 @@ impl App {
             sources,
             warnings,
             identity: Identity::new(config),
+            remote_processes: config.config.loomd.as_ref().and_then(|own| own.remote_processes).unwrap_or(false),
             server_requests,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
             search: Search::new(Arc::clone(&connections)),
             connections,
+            requests: RequestCount::default(),
             store,
             started: AtomicBool::new(false),
             is_replay,

@@ -6,7 +6,6 @@ use loomd_accounts::{Accounts, ClientId, Host, RequestError};
 use loomd_config::ManagedRequirements;
 use loomd_model::BoxFuture;
 use loomd_protocol::{AbsolutePathBuf, JsonValue, ServerNotification, ServerRequest};
-use tracing::error;
 
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
@@ -23,10 +22,7 @@ pub(crate) struct Clients {
 impl Host for Clients {
     fn notify(&self, notification: ServerNotification) -> BoxFuture<'_, ()> {
         Box::pin(async move {
-            match Notification::new(notification) {
-                Ok(notification) => self.connections.broadcast(&notification).await,
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
+            self.connections.broadcast(&Notification::new(notification)).await;
         })
     }
 
@@ -37,18 +33,15 @@ impl Host for Clients {
     ) -> BoxFuture<'_, Result<JsonValue, RequestError>> {
         Box::pin(async move {
             let first = first.map(|ClientId(id)| ConnectionId(id));
-            let asked = match first.filter(|id| self.connections.outbound(*id).is_some()) {
+            let asked = match first.filter(|id| self.connections.contains(*id)) {
                 Some(first) => vec![first],
                 None => self.connections.ids(),
             };
-            let queues: Vec<_> = asked.iter().filter_map(|id| self.connections.outbound(*id)).collect();
-            if queues.is_empty() {
+            if asked.is_empty() {
                 return Err(RequestError::NoClient);
             }
-            let mut open = self.server_requests.open(asked, &request).map_err(|_| RequestError::NoClient)?;
-            for outbound in queues {
-                outbound.request(open.json.clone());
-            }
+            let mut open = self.server_requests.open(asked.clone(), &request).map_err(|_| RequestError::NoClient)?;
+            self.connections.request(&asked, &open.message);
             (&mut open.answer).await.map_err(|_| RequestError::NoClient)?.map_err(RequestError::Rpc)
         })
     }

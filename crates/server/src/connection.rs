@@ -14,15 +14,14 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_protocol::{
-    ClientRequest, Incoming, InitializeParams, InitializeResponse, RequestId, RpcError, ServerInfo, ServerNotification,
-    encode_error, encode_response,
+    ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level,
+    RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
 };
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, error, info, info_span, warn};
 
-use crate::PROTOCOL_VERSION;
 use crate::answer::AnswerSlot;
 use crate::app::App;
 use crate::connections::{Client, ConnectionId, Recipient};
@@ -33,6 +32,7 @@ use crate::in_flight::{InFlight, Kind};
 use crate::limits;
 use crate::outbound::{Notification, OutboundQueue};
 use crate::processes::Processes;
+use crate::samples::Samples;
 use crate::throttle::{Throttle, short};
 
 /// A message from a transport.
@@ -41,6 +41,9 @@ pub(crate) enum Inbound {
     /// The beginning of a message that was too long to keep.
     Oversized(Bytes),
 }
+
+/// The transport of clients that may be on other machines or belong to other users.
+pub(crate) const REMOTE: &str = "remote websocket";
 
 /// The source of a connection's messages.
 pub(crate) trait Source: Send {
@@ -72,6 +75,8 @@ pub(crate) async fn serve(
         client: None,
         requests: InFlight::default(),
         processes: Arc::default(),
+        spawned: Arc::default(),
+        samples: Arc::default(),
         unexpected: Throttle::default(),
     };
     async {
@@ -120,6 +125,8 @@ struct Connection {
     requests: InFlight,
     /// The programs that its client runs.
     processes: Arc<Processes>,
+    spawned: Arc<Processes>,
+    samples: Arc<Samples>,
     /// Logs of invalid messages.
     unexpected: Throttle,
 }
@@ -151,7 +158,7 @@ impl Connection {
                 match ClientRequest::decode(&method, params) {
                     Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
                     Ok(request) => self.request(id, request).await,
-                    Err(error) => self.refuse(&id, error.into()),
+                    Err(error) => self.refuse(&id, self.not_decoded(&method, error)),
                 }
             }
             Ok(Incoming::Notification { method, .. }) => {
@@ -190,9 +197,15 @@ impl Connection {
             codex_home: self.app.sources.home.clone(),
             platform_family: std::env::consts::FAMILY.into(),
             platform_os: std::env::consts::OS.into(),
-            server_info: Some(ServerInfo { name: "loomd".into(), version: env!("CARGO_PKG_VERSION").into() }),
+            server_info: Some(ServerInfo {
+                name: "loomd".into(),
+                version: self.app.identity.levels.version.clone(),
+                build: env!("CARGO_PKG_VERSION").into(),
+            }),
         };
-        match encode_response(id, &result) {
+        let level = self.app.identity.levels.of_connection(&params);
+        self.outbound.set_level(level);
+        match level.response(id, &result) {
             Ok(reply) => self.outbound.reply(reply),
             Err(error) => return self.refuse(id, RpcError::internal(error.to_string())),
         }
@@ -202,18 +215,20 @@ impl Connection {
                 user_agent,
                 originator: self.app.identity.originator(&params.client_info),
                 name: params.client_info.name,
-                protocol_version: PROTOCOL_VERSION.into(),
+                protocol_version: self.app.identity.levels.version.clone(),
+                newer: level >= Level::V0_166,
+                openai_form: has_openai_form(&capabilities),
             }),
             version: params.client_info.version,
+            level,
             experimental: capabilities.experimental_api,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
         let recipient = Recipient { client: Arc::clone(&client), outbound: Arc::clone(&self.outbound) };
         for warning in self.app.current_warnings() {
-            match Notification::new(ServerNotification::ConfigWarning(warning)) {
-                Ok(warning) if recipient.wants(&warning) => self.outbound.send_now(&warning),
-                Ok(_) => {}
-                Err(error) => error!(%error, "cannot serialize a warning"),
+            let warning = Notification::new(ServerNotification::ConfigWarning(warning));
+            if recipient.wants(&warning) {
+                self.outbound.send_now(&warning);
             }
         }
         self.app.connections.join(self.id, recipient);
@@ -226,10 +241,9 @@ impl Connection {
             return self.refuse(&id, RpcError::invalid_request("Not initialized"));
         };
         if !client.experimental
-            && let Some(name) = request.experimental_use()
+            && let Some(name) = request.experimental_use(client.level)
         {
-            let message = format!("{name} requires experimentalApi capability");
-            return self.refuse(&id, RpcError::invalid_request(message));
+            return self.refuse(&id, needs_capability(name));
         }
         if self.requests.is_full() {
             return self.refuse(&id, RpcError::overloaded());
@@ -250,6 +264,9 @@ impl Connection {
             client: Arc::clone(client),
             outbound: Arc::clone(&self.outbound),
             processes: Arc::clone(&self.processes),
+            spawned: Arc::clone(&self.spawned),
+            samples: Arc::clone(&self.samples),
+            may_run_processes: self.transport != REMOTE || self.app.remote_processes,
             answer: AnswerSlot::new(id, Arc::clone(&self.outbound)),
         };
         let method = request.method();
@@ -264,6 +281,17 @@ impl Connection {
         let mut work = Box::pin(work.instrument(span));
         if poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await.is_pending() {
             self.requests.push(kind, work);
+        }
+    }
+
+    /// Returns the refusal of a request that was not decoded: an unknown method, wrong params, or a method that is known
+    /// and not served.
+    fn not_decoded(&self, method: &str, error: DecodeError) -> RpcError {
+        let Some((name, stability)) = UNBUILT.iter().find(|(name, _)| *name == method) else { return error.into() };
+        match &self.client {
+            None => RpcError::invalid_request("Not initialized"),
+            Some(client) if *stability == Stability::Experimental && !client.experimental => needs_capability(name),
+            Some(_) => RpcError::not_supported(name),
         }
     }
 
@@ -299,6 +327,8 @@ impl Connection {
     /// Stops the programs that the client can no longer reach. On stdio it may still read answers, so programs without
     /// an id run to their end.
     fn end_processes(&self) {
+        self.spawned.stop();
+        self.samples.cancel_all();
         match self.transport {
             "stdio" => self.processes.stop_named(),
             _ => self.processes.stop(),
@@ -312,6 +342,10 @@ impl Drop for Connection {
     }
 }
 
+fn needs_capability(name: &str) -> RpcError {
+    RpcError::invalid_request(format!("{name} requires experimentalApi capability"))
+}
+
 /// `version-traceid-parentid-flags`, lower-case hex.
 fn is_traceparent(text: &str) -> bool {
     let lengths = [2, 32, 16, 2];
@@ -320,6 +354,12 @@ fn is_traceparent(text: &str) -> bool {
         && parts.iter().zip(lengths).all(|(part, length)| {
             part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
         })
+}
+
+/// Whether a client answers elicitations of the mode `openai/form`.
+fn has_openai_form(capabilities: &InitializeCapabilities) -> bool {
+    capabilities.mcp_server_openai_form_elicitation == Some(true)
+        || capabilities.extensions.as_ref().is_some_and(|extensions| extensions.contains_key("openai/form"))
 }
 
 #[cfg(test)]
@@ -348,6 +388,8 @@ mod tests {
             client: None,
             requests: InFlight::default(),
             processes: Arc::default(),
+            spawned: Arc::default(),
+            samples: Arc::default(),
             unexpected: Throttle::default(),
         }
     }

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use loomd_agent::ClientIdentity;
+use loomd_protocol::Level;
 use parking_lot::{Mutex, MutexGuard};
 
+use crate::encoded_request::EncodedRequest;
 use crate::outbound::{Notification, OutboundQueue};
 
 /// Counts from 0 for the life of the process.
@@ -18,6 +20,8 @@ pub(crate) struct ConnectionId(pub u64);
 pub(crate) struct Client {
     pub identity: Arc<ClientIdentity>,
     pub version: String,
+    /// The release of the protocol that it is served.
+    pub level: Level,
     pub experimental: bool,
     pub opted_out: HashSet<String>,
 }
@@ -31,7 +35,10 @@ pub(crate) struct Recipient {
 
 impl Recipient {
     pub fn wants(&self, notification: &Notification) -> bool {
-        !self.client.opted_out.contains(notification.method)
+        let message = notification.message();
+        !self.client.opted_out.contains(message.method())
+            && self.client.level.has(message)
+            && (self.client.experimental || !message.is_experimental())
     }
 }
 
@@ -85,14 +92,22 @@ impl Connections {
         send(recipients, notification).await;
     }
 
+    /// Queues a server request for some connections, each in its form; skips those that have ended.
+    pub fn request(&self, to: &[ConnectionId], request: &EncodedRequest) {
+        let all = self.lock();
+        for recipient in to.iter().filter_map(|id| all.get(id)) {
+            recipient.outbound.request(request.json(recipient.client.experimental).clone());
+        }
+    }
+
     /// Returns the ids of all initialized connections.
     pub fn ids(&self) -> Vec<ConnectionId> {
         self.lock().keys().copied().collect()
     }
 
-    /// Returns the outbound queue of a connection; `None` once it has ended.
-    pub fn outbound(&self, id: ConnectionId) -> Option<Arc<OutboundQueue>> {
-        self.lock().get(&id).map(|recipient| Arc::clone(&recipient.outbound))
+    /// Whether a connection is initialized and has not ended.
+    pub fn contains(&self, id: ConnectionId) -> bool {
+        self.lock().contains_key(&id)
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<ConnectionId, Recipient>> {

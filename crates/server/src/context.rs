@@ -7,6 +7,7 @@ use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::outbound::OutboundQueue;
 use crate::processes::Processes;
+use crate::samples::Samples;
 
 /// What a handler may use: the server, the client that made the request, and the answer to it.
 pub(crate) struct Context {
@@ -14,6 +15,13 @@ pub(crate) struct Context {
     pub connection: ConnectionId,
     pub client: Arc<Client>,
     pub outbound: Arc<OutboundQueue>,
+    /// The programs of `command/exec`.
     pub processes: Arc<Processes>,
+    /// The programs of `process/spawn`.
+    pub spawned: Arc<Processes>,
+    /// The samples that the client waits for.
+    pub samples: Arc<Samples>,
+    /// Whether the client may run programs outside of sandboxes.
+    pub may_run_processes: bool,
     pub answer: AnswerSlot,
 }

@@ -2,11 +2,12 @@
 
 use loomd_agent::{ApprovalDecision, ApprovalRequest};
 use loomd_protocol::{
-    Call, CommandExecutionRequestApprovalResponse, FileChangeRequestApprovalResponse, JsonValue, RequestId, RpcError,
-    encode_request, server_call,
+    CommandExecutionRequestApprovalResponse, FileChangeRequestApprovalResponse, JsonValue, RequestId, RpcError,
+    server_call,
 };
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+
+use crate::encoded_request::EncodedRequest;
 
 /// The output of a tool call that the client answered with an error.
 const FAILED: &str = "dynamic tool request failed";
@@ -14,23 +15,20 @@ const FAILED: &str = "dynamic tool request failed";
 /// The output of a tool call whose result cannot be decoded.
 const INVALID: &str = "dynamic tool response was invalid";
 
-/// The server request of an approval, as one line without its newline.
-pub(crate) fn encode(request: &ApprovalRequest, id: &RequestId) -> Result<Vec<u8>, serde_json::Error> {
+/// The server request of an approval.
+pub(crate) fn encode(request: &ApprovalRequest, id: &RequestId) -> Result<EncodedRequest, serde_json::Error> {
     match request {
-        ApprovalRequest::Command(params) => encode_call::<server_call::CommandExecutionApproval>(id, params),
-        ApprovalRequest::Patch(params) => encode_call::<server_call::FileChangeApproval>(id, params),
-        ApprovalRequest::Permissions(params) => encode_call::<server_call::PermissionsApproval>(id, params),
-        ApprovalRequest::UserInput(params) => encode_call::<server_call::ToolUserInput>(id, params),
-        ApprovalRequest::ToolCall(params) => encode_call::<server_call::DynamicToolCall>(id, params),
-        ApprovalRequest::Elicitation(params) => encode_call::<server_call::McpServerElicitation>(id, params),
+        ApprovalRequest::Command(params) => {
+            EncodedRequest::of_call::<server_call::CommandExecutionApproval>(params, id)
+        }
+        ApprovalRequest::Patch(params) => EncodedRequest::of_call::<server_call::FileChangeApproval>(params, id),
+        ApprovalRequest::Permissions(params) => EncodedRequest::of_call::<server_call::PermissionsApproval>(params, id),
+        ApprovalRequest::UserInput(params) => EncodedRequest::of_call::<server_call::ToolUserInput>(params, id),
+        ApprovalRequest::ToolCall(params) => EncodedRequest::of_call::<server_call::DynamicToolCall>(params, id),
+        ApprovalRequest::Elicitation(params) => {
+            EncodedRequest::of_call::<server_call::McpServerElicitation>(params, id)
+        }
     }
-}
-
-fn encode_call<C: Call>(id: &RequestId, params: &C::Params) -> Result<Vec<u8>, serde_json::Error>
-where
-    C::Params: Serialize,
-{
-    encode_request(id, C::METHOD, params)
 }
 
 /// The decision that an answer makes. An error, or a result that cannot be decoded, allows nothing.
@@ -125,8 +123,8 @@ mod tests {
     #[test]
     fn every_kind_is_sent_with_the_method_of_its_name() {
         let methods = KINDS.map(|kind| {
-            let json: JsonValue =
-                serde_json::from_slice(&encode(&request(kind), &RequestId::Integer(7)).unwrap()).unwrap();
+            let encoded = encode(&request(kind), &RequestId::Integer(7)).unwrap();
+            let json: JsonValue = serde_json::from_slice(encoded.json(true)).unwrap();
             assert_eq!((&json["id"], &json["params"]["threadId"]), (&json!(7), &json!("t")));
             json["method"].as_str().unwrap().to_owned()
         });

@@ -6,8 +6,10 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, command_exec, config, external_agent, features, feedback, fs, git, mcp, mcp_login, mock, model,
-    plugin, realtime, search, skills, summary, thread, turn, windows,
+    account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals,
+    history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue,
+    read_state, realtime, sample, search, sections, services, settings, skills, summary, terminals, thread,
+    thread_list, thread_search, turn, windows,
 };
 
 /// A method that this server answers.
@@ -39,6 +41,7 @@ macro_rules! dispatch {
     ($($call:ident $method:literal ($params:ty) -> $result:ty;)*) => {
         /// Answers a request; resolves when the answer is in the outbound queue.
         pub(crate) async fn dispatch(cx: &Context, request: ClientRequest) {
+            let _counted = cx.app.requests.begin();
             match request {
                 $(ClientRequest::$call(params) => {
                     cx.answer.finish(<call::$call as Handler>::handle(cx, params).await).await;
@@ -76,11 +79,40 @@ handlers! {
     CommandExecWrite => command_exec::write;
     CommandExecResize => command_exec::resize;
     CommandExecTerminate => command_exec::terminate;
+    ProcessSpawn => process::spawn;
+    ProcessWriteStdin => process::write_stdin;
+    ProcessResizePty => process::resize_pty;
+    ProcessKill => process::kill;
     ModelList => model::list;
     CollaborationModeList => model::collaboration_modes;
     ThreadTurnsList => thread::list_turns;
+    ThreadRevert => history::revert;
+    ThreadInjectItems => history::inject;
+    ThreadSettingsUpdate => settings::update;
+    TurnSettingsUpdate => settings::update_turn;
+    PermissionProfileList => settings::list_profiles;
+    ThreadBackgroundTerminalsList => terminals::list;
+    ThreadBackgroundTerminalsTerminate => terminals::terminate;
+    HooksList => hooks::list;
+    ModelProviderCapabilitiesRead => services::provider_capabilities;
+    AccountUsageRead => services::usage;
+    AccountWorkspaceMessagesRead => services::workspace_messages;
+    AccountBedrockCheckGovCloudRequirements => services::gov_cloud;
+    RemoteControlStatusRead => services::remote_control;
     ThreadItemsList => thread::list_items;
-    ThreadList => thread::list;
+    ThreadApproveGuardianDeniedAction => turn::approve_denied;
+    ThreadGoalSet => goals::set;
+    ThreadGoalGet => goals::get;
+    ThreadGoalClear => goals::clear;
+    ThreadQueueAdd => queue::add;
+    ThreadQueueList => queue::list;
+    ThreadQueueUpdate => queue::update;
+    ThreadQueueDelete => queue::delete;
+    ThreadQueueReorder => queue::reorder;
+    ThreadQueueStart => queue::start;
+    ThreadList => thread_list::list;
+    ThreadSample => sample::sample;
+    ThreadSampleCancel => sample::cancel;
     ThreadLoadedList => thread::loaded_list;
     ThreadRead => thread::read;
     ThreadMetadataUpdate => thread::update_metadata;
@@ -127,6 +159,40 @@ handlers! {
     PluginInstall => plugin::install;
     PluginUninstall => plugin::uninstall;
     MockExperimentalMethod => mock::experimental;
+    ThreadAttachmentAdd => attachments::add;
+    ThreadAttachmentList => attachments::list;
+    ThreadAttachmentOwnerList => attachments::owners;
+    ThreadAttachmentRemove => attachments::remove;
+    ThreadSectionMove => sections::move_thread;
+    ThreadSectionList => sections::list;
+    ThreadSectionCreate => sections::create;
+    ThreadSectionUpdate => sections::update;
+    ThreadSectionDelete => sections::delete;
+    ThreadMemoryModeSet => memory::set_mode;
+    ThreadMemoryRead => memory::read;
+    MemoryStatus => memory::status;
+    MemoryReset => memory::reset;
+    RolloutCompress => memory::compress;
+    ProjectList => projects::list;
+    ProjectRead => projects::read;
+    ProjectCreate => projects::create;
+    ProjectImport => projects::import;
+    ProjectUpdate => projects::update;
+    ProjectMove => projects::move_project;
+    ProjectDelete => projects::delete;
+    ThreadSearch => thread_search::search;
+    ThreadSearchOccurrences => thread_search::occurrences;
+    ThreadItemsRead => thread_search::read_items;
+    ThreadTimelineList => thread_search::timeline;
+    ThreadReadStateUpdate => read_state::update;
+    SkillsExtraRootsSet => skills::set_extra_roots;
+    MarketplaceAdd => marketplace::add;
+    MarketplaceRemove => marketplace::remove;
+    MarketplaceUpgrade => marketplace::upgrade;
+    PluginInstalled => plugin::installed;
+    McpServerToolCall => mcp_direct::call_tool;
+    McpServerResourceRead => mcp_direct::read_resource;
+    ServerDiagnostics => diagnostics::read;
 }
 
 refused! {

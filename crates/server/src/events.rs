@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use loomd_agent::{Approval, Audience, Event, EventKind, EventSink, SendFuture, Subscriber};
 use loomd_protocol::{RequestId, ServerNotification, ServerRequestResolvedNotification};
-use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
 use crate::outbound::Notification;
@@ -18,10 +17,7 @@ pub(crate) struct ConnectionEventSink {
 
 impl ConnectionEventSink {
     async fn notify(&self, to: Audience<'_>, notification: Arc<ServerNotification>) {
-        let notification = match Notification::new(notification) {
-            Ok(notification) => notification,
-            Err(error) => return error!(%error, "cannot serialize a notification"),
-        };
+        let notification = Notification::new(notification);
         match to {
             Audience::EveryoneBut(joining) => {
                 self.connections.broadcast_but(|id| is_among(id, joining), &notification).await;
@@ -40,9 +36,8 @@ impl ConnectionEventSink {
             }
             Audience::Only(subscribers) => subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect(),
         };
-        let Some(json) = self.server_requests.open_approval(approval, &to) else { return };
-        for outbound in to.iter().filter_map(|id| self.connections.outbound(*id)) {
-            outbound.request(json.clone());
+        if let Some(request) = self.server_requests.open_approval(approval, &to) {
+            self.connections.request(&to, &request);
         }
     }
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use loomd_files::{Deliver, Order};
 use loomd_protocol::ServerNotification;
 use tokio::sync::Semaphore;
-use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
 use crate::outbound::Notification;
@@ -29,10 +28,8 @@ pub(crate) fn watched(connections: Arc<Connections>) -> Deliver {
     Box::new(move |owner, changed| {
         let connections = Arc::clone(&connections);
         Box::pin(async move {
-            match Notification::new(ServerNotification::FsChanged(changed)) {
-                Ok(notification) => connections.send_to([ConnectionId(owner.0)], &notification).await,
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
+            let notification = Notification::new(ServerNotification::FsChanged(changed));
+            connections.send_to([ConnectionId(owner.0)], &notification).await;
         })
     })
 }

@@ -6,22 +6,24 @@ use std::fs;
 use loomd_config::LoadedConfig;
 use loomd_protocol::{ClientInfo, RpcError};
 
-use crate::PROTOCOL_VERSION;
+use crate::level::Levels;
 
 /// The part of the user agent that is the same for all clients, and what overrides it.
 pub(crate) struct Identity {
     /// `<protocol version> (<OS> <OS version>; <arch>) <terminal>`
     platform: String,
+    pub levels: Levels,
     /// Set by products that embed the server and speak under one name.
     originator: Option<String>,
 }
 
 impl Identity {
     pub fn new(config: &LoadedConfig) -> Self {
-        let version = protocol_version(config);
+        let levels = Levels::new(config);
         let originator = env::var("CODEX_INTERNAL_ORIGINATOR_OVERRIDE").ok().filter(|name| is_header_value(name));
         Self {
-            platform: format!("{version} ({}; {}) {}", operating_system(), env::consts::ARCH, terminal()),
+            platform: format!("{} ({}; {}) {}", levels.version, operating_system(), env::consts::ARCH, terminal()),
+            levels,
             originator,
         }
     }
@@ -39,28 +41,6 @@ impl Identity {
     pub fn originator(&self, client: &ClientInfo) -> String {
         self.originator.clone().unwrap_or_else(|| client.name.clone())
     }
-}
-
-/// `LOOMD_PROTOCOL_VERSION`, else `protocol_version` of `[loomd]` in the configuration, else the level that
-/// this release passes.
-fn protocol_version(config: &LoadedConfig) -> String {
-    let merged = config.stack.merged();
-    let configured = merged.get("loomd").and_then(|own| own.get("protocol_version")?.as_str());
-    let given = env::var("LOOMD_PROTOCOL_VERSION").ok().or_else(|| configured.map(str::to_owned));
-    match given.filter(|version| !version.is_empty()) {
-        Some(version) if is_version(&version) => version,
-        Some(version) => {
-            tracing::error!(?version, "ignoring an invalid protocol version");
-            PROTOCOL_VERSION.into()
-        }
-        None => PROTOCOL_VERSION.into(),
-    }
-}
-
-/// Three numbers, and perhaps something behind a hyphen.
-fn is_version(text: &str) -> bool {
-    let numbers: Vec<&str> = text.split('-').next().unwrap_or_default().split('.').collect();
-    numbers.len() == 3 && numbers.iter().all(|number| number.parse::<u32>().is_ok()) && is_header_value(text)
 }
 
 /// A client's name becomes an HTTP header, so it must fit into one.
@@ -130,7 +110,8 @@ mod tests {
     use super::*;
 
     fn agent(name: &str, version: &str) -> String {
-        let identity = Identity { platform: "0.118.0 (OS 1; cpu) term".into(), originator: None };
+        let platform = "0.118.0 (OS 1; cpu) term".into();
+        let identity = Identity { platform, levels: Levels::of(None), originator: None };
         identity.user_agent(&ClientInfo { name: name.into(), title: None, version: version.into() })
     }
 
@@ -142,13 +123,8 @@ mod tests {
     }
 
     #[test]
-    fn only_three_part_versions_are_accepted() {
+    fn the_version_of_the_system_has_three_numbers() {
         assert_eq!(["12", "22.04", "1.2.3", "rolling"].map(three_numbers), ["12.0.0", "22.4.0", "1.2.3", "rolling"]);
-        for (text, expected) in
-            [("0.153.0", true), ("0.166.0-alpha.1", true), ("0.153", false), ("latest", false), ("1.2.3-\n", false)]
-        {
-            assert_eq!(is_version(text), expected, "{text}");
-        }
     }
 
     #[test]

@@ -24,13 +24,13 @@ pub(crate) struct InFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Short,
-    /// It takes as long as a program of the client runs.
+    /// It takes as long as a program of the client runs, or a model answers.
     Long,
 }
 
 impl Kind {
     pub fn of(method: &str) -> Self {
-        if method == "command/exec" { Self::Long } else { Self::Short }
+        if matches!(method, "command/exec" | "thread/sample") { Self::Long } else { Self::Short }
     }
 }
 

@@ -15,17 +15,21 @@ mod connections;
 mod context;
 mod decisions;
 mod dispatch;
+mod encoded_request;
 mod events;
 mod files;
 mod handlers;
 mod identity;
 mod in_flight;
+mod level;
 mod limits;
 pub mod listen;
 mod outbound;
 mod plugins;
 mod processes;
 mod refusals;
+mod requests;
+mod samples;
 mod search;
 mod server_requests;
 mod shutdown;
@@ -33,11 +37,9 @@ mod throttle;
 mod transport;
 
 pub use app::App;
+pub use level::reported_version;
 pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
 pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
-
-/// The protocol version in the user agent. Clients' minimum-version checks compare with it.
-pub const PROTOCOL_VERSION: &str = "0.118.0";

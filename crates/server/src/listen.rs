@@ -13,13 +13,15 @@ pub enum ListenUrl {
     Websocket(SocketAddr),
     /// A unix socket; without a path, the one in the home folder.
     Unix(Option<PathBuf>),
+    /// The socket, TCP or unix, that a service manager passes to the process.
+    Passed,
     /// No transport at all.
     Off,
 }
 
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ListenUrlError {
-    #[error("unsupported --listen URL `{0}`; expected `stdio://` or `ws://IP:PORT` (or `unix://PATH`, `off`)")]
+    #[error("unsupported --listen URL `{0}`; expected `stdio://` or `ws://IP:PORT` (or `unix://PATH`, `fd://`, `off`)")]
     Unsupported(String),
     #[error("invalid websocket --listen URL `{0}`; expected `ws://IP:PORT`")]
     BadWebsocket(String),
@@ -33,6 +35,9 @@ impl FromStr for ListenUrl {
     fn from_str(url: &str) -> Result<Self, Self::Err> {
         if url == "stdio://" {
             return Ok(Self::Stdio);
+        }
+        if url == "fd://" {
+            return Ok(Self::Passed);
         }
         if url == "off" {
             return Ok(Self::Off);
@@ -57,6 +62,7 @@ mod tests {
     fn an_invalid_listen_url_is_refused_with_the_expected_form() {
         let parse = |url: &str| url.parse::<ListenUrl>().map_err(|error| error.to_string());
         assert_eq!(parse("stdio://"), Ok(ListenUrl::Stdio));
+        assert_eq!(parse("fd://"), Ok(ListenUrl::Passed));
         assert_eq!(parse("off"), Ok(ListenUrl::Off));
         assert_eq!(parse("ws://127.0.0.1:0"), Ok(ListenUrl::Websocket(([127, 0, 0, 1], 0).into())));
         assert_eq!(parse("ws://[::1]:80"), Ok(ListenUrl::Websocket("[::1]:80".parse().unwrap())));
@@ -66,7 +72,7 @@ mod tests {
             let expected = format!("invalid websocket --listen URL `{url}`; expected `ws://IP:PORT`");
             assert_eq!(parse(url), Err(expected));
         }
-        for url in ["", "http://x:1", "STDIO://", "stdio://x"] {
+        for url in ["", "http://x:1", "STDIO://", "stdio://x", "fd://3"] {
             let error = parse(url).unwrap_err();
             let start = format!("unsupported --listen URL `{url}`; expected `stdio://` or `ws://IP:PORT`");
             assert!(error.starts_with(&start), "{error}");

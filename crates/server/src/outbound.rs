@@ -5,32 +5,63 @@
 //! disconnected. The peer on stdio is never disconnected: senders wait for it instead (see [`OutboundQueue::send`]).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use loomd_protocol::ServerNotification;
+use loomd_protocol::{Level, ServerNotification};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
+use tracing::error;
 
 use crate::limits;
 
-/// A notification, encoded once for all connections that get it.
+/// A notification, encoded at most once per level for all connections that get it.
 #[derive(Clone, Debug)]
-pub struct Notification {
-    pub method: &'static str,
-    json: Bytes,
-    /// Kept for text deltas, which may have to be merged.
-    delta: Option<Arc<ServerNotification>>,
+pub struct Notification(Arc<Encoded>);
+
+#[derive(Debug)]
+struct Encoded {
+    notification: Arc<ServerNotification>,
+    emitted_at_ms: i64,
+    /// By level.
+    json: [OnceLock<Bytes>; Level::ALL.len()],
 }
 
 impl Notification {
-    pub fn new(notification: impl Into<Arc<ServerNotification>>) -> Result<Self, serde_json::Error> {
-        let notification = notification.into();
-        let json = notification.encode()?.into();
-        let method = notification.method();
-        let delta = notification.text_delta().is_some().then_some(notification);
-        Ok(Self { method, json, delta })
+    pub fn new(notification: impl Into<Arc<ServerNotification>>) -> Self {
+        Self::emitted_at(notification.into(), now_ms())
     }
+
+    fn emitted_at(notification: Arc<ServerNotification>, emitted_at_ms: i64) -> Self {
+        Self(Arc::new(Encoded { notification, emitted_at_ms, json: Default::default() }))
+    }
+
+    pub fn message(&self) -> &ServerNotification {
+        &self.0.notification
+    }
+
+    /// Returns the message for connections of a level; empty if it cannot be encoded, which is logged.
+    fn json(&self, level: Level) -> &Bytes {
+        let encoded = &*self.0;
+        encoded.json[level as usize].get_or_init(|| match level.notification(self.message(), encoded.emitted_at_ms) {
+            Ok(json) => json.into(),
+            Err(error) => {
+                error!(%error, method = self.message().method(), "cannot serialize a notification");
+                Bytes::new()
+            }
+        })
+    }
+
+    fn is_delta(&self) -> bool {
+        self.message().text_delta().is_some()
+    }
+}
+
+/// The time in Unix milliseconds.
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// What happens when a peer does not read.
@@ -53,6 +84,8 @@ pub(crate) enum End {
 
 pub(crate) struct OutboundQueue {
     when_full: WhenFull,
+    /// Set by the handshake. Nothing that depends on it is sent before.
+    level: OnceLock<Level>,
     queue: Mutex<Queue>,
     /// Notified when a message was queued and at the end.
     ready: Notify,
@@ -73,10 +106,15 @@ struct Queue {
 enum Entry {
     Reply(Bytes),
     Notification(Bytes),
-    Delta(Notification),
+    Delta {
+        notification: Notification,
+        json: Bytes,
+    },
     /// Several deltas of one text; encoded when they are sent.
     Merged {
         delta: Box<ServerNotification>,
+        /// Of the first one.
+        emitted_at_ms: i64,
         bytes: usize,
     },
 }
@@ -84,24 +122,40 @@ enum Entry {
 impl Entry {
     fn bytes(&self) -> usize {
         match self {
-            Self::Reply(json) | Self::Notification(json) => json.len(),
-            Self::Delta(notification) => notification.json.len(),
+            Self::Reply(json) | Self::Notification(json) | Self::Delta { json, .. } => json.len(),
             Self::Merged { bytes, .. } => *bytes,
         }
     }
 
-    fn into_json(self) -> Bytes {
+    fn into_json(self, level: Level) -> Bytes {
         match self {
-            Self::Reply(json) | Self::Notification(json) => json,
-            Self::Delta(notification) => notification.json,
-            Self::Merged { delta, .. } => delta.encode().unwrap_or_default().into(),
+            Self::Reply(json) | Self::Notification(json) | Self::Delta { json, .. } => json,
+            Self::Merged { delta, emitted_at_ms, .. } => {
+                level.notification(&delta, emitted_at_ms).unwrap_or_default().into()
+            }
         }
     }
 }
 
 impl OutboundQueue {
     pub fn new(when_full: WhenFull) -> Self {
-        Self { when_full, queue: Mutex::default(), ready: Notify::new(), drained: Notify::new() }
+        Self {
+            when_full,
+            level: OnceLock::new(),
+            queue: Mutex::default(),
+            ready: Notify::new(),
+            drained: Notify::new(),
+        }
+    }
+
+    /// Sets the level in which messages are encoded. Set once.
+    pub fn set_level(&self, level: Level) {
+        _ = self.level.set(level);
+    }
+
+    /// The level of the connection.
+    pub fn level(&self) -> Level {
+        self.level.get().copied().unwrap_or(Level::V0_118)
     }
 
     /// Queues the answer to a request. Never waits: requests are only read while there is room.
@@ -130,9 +184,13 @@ impl OutboundQueue {
 
     /// Queues a notification without waiting.
     pub fn send_now(&self, notification: &Notification) {
-        self.push(match notification.delta {
-            Some(_) => Entry::Delta(notification.clone()),
-            None => Entry::Notification(notification.json.clone()),
+        let json = notification.json(self.level()).clone();
+        if json.is_empty() {
+            return;
+        }
+        self.push(match notification.is_delta() {
+            true => Entry::Delta { notification: notification.clone(), json },
+            false => Entry::Notification(json),
         });
     }
 
@@ -177,7 +235,8 @@ impl OutboundQueue {
                     let batch = queue.take_batch();
                     drop(queue);
                     self.drained.notify_waiters();
-                    return Ok(batch.into_iter().map(Entry::into_json).collect());
+                    let level = self.level();
+                    return Ok(batch.into_iter().map(|entry| entry.into_json(level)).collect());
                 }
                 if let Some(end) = queue.end {
                     return Err(end);
@@ -225,7 +284,7 @@ impl OutboundQueue {
 impl Queue {
     fn push(&mut self, entry: Entry) {
         if self.bytes > limits::OUTBOUND_MERGE
-            && let Entry::Delta(notification) = &entry
+            && let Entry::Delta { notification, .. } = &entry
             && self.merge(notification)
         {
             return;
@@ -240,28 +299,28 @@ impl Queue {
     /// Merges a delta into a queued one of the same text, if only deltas are queued behind that and the message stays
     /// within [`limits::MERGED_MESSAGE`]. Returns whether it did.
     fn merge(&mut self, notification: &Notification) -> bool {
-        let Some(next) = notification.delta.as_deref() else { return false };
+        let next = notification.message();
         let more = escaped_len(next);
         for entry in self.entries.iter_mut().rev().take(limits::MERGE_REACH) {
             let merged = entry.bytes() + more;
             match entry {
                 Entry::Reply(_) | Entry::Notification(_) => return false,
-                Entry::Delta(Notification { delta: Some(queued), .. }) if queued.same_text(next) => {
+                Entry::Delta { notification: queued, .. } if queued.message().same_text(next) => {
                     if merged > limits::MERGED_MESSAGE {
                         return false;
                     }
-                    let mut delta = Box::new(ServerNotification::clone(queued));
+                    let mut delta = Box::new(ServerNotification::clone(queued.message()));
                     delta.merge_text(next);
-                    *entry = Entry::Merged { delta, bytes: merged };
+                    *entry = Entry::Merged { delta, emitted_at_ms: queued.0.emitted_at_ms, bytes: merged };
                 }
-                Entry::Merged { delta, bytes } if delta.same_text(next) => {
+                Entry::Merged { delta, bytes, .. } if delta.same_text(next) => {
                     if merged > limits::MERGED_MESSAGE {
                         return false;
                     }
                     delta.merge_text(next);
                     *bytes = merged;
                 }
-                Entry::Delta(_) | Entry::Merged { .. } => continue,
+                Entry::Delta { .. } | Entry::Merged { .. } => continue,
             }
             self.bytes += more;
             return true;
@@ -319,11 +378,10 @@ mod tests {
             item_id: item.into(),
             delta: text.into(),
         }))
-        .unwrap()
     }
 
     fn other() -> Notification {
-        Notification::new(ServerNotification::ThreadClosed(ThreadClosedNotification { thread_id: "t".into() })).unwrap()
+        Notification::new(ServerNotification::ThreadClosed(ThreadClosedNotification { thread_id: "t".into() }))
     }
 
     /// Everything queued, shortened: `item:text` for deltas, else the method or `reply`.
@@ -345,6 +403,29 @@ mod tests {
     /// Fills the queue until merging begins.
     fn lag(outbound: &OutboundQueue) {
         outbound.reply(format!("{:?}", "x".repeat(limits::OUTBOUND_MERGE)).into_bytes());
+    }
+
+    #[test]
+    fn a_notification_is_encoded_once_per_level_and_a_merged_one_keeps_the_first_time() {
+        let (old, new) = (OutboundQueue::new(WhenFull::Cut), OutboundQueue::new(WhenFull::Cut));
+        new.set_level(Level::V0_166);
+        let closed = other();
+        for queue in [&old, &new] {
+            queue.send_now(&closed);
+            queue.send_now(&closed);
+        }
+        let sent = |queue: &OutboundQueue| queue.next().now_or_never().unwrap().unwrap();
+        let (to_old, to_new) = (sent(&old), sent(&new));
+        assert_eq!(to_new[0].as_ptr(), to_new[1].as_ptr());
+        let time = |json: &Bytes| serde_json::from_slice::<serde_json::Value>(json).unwrap()["emittedAtMs"].as_i64();
+        assert_eq!((time(&to_old[0]), time(&to_new[0])), (None, Some(closed.0.emitted_at_ms)));
+
+        lag(&new);
+        for (text, at) in [("a", 1_000_000_000_001), ("b", 1_000_000_000_002)] {
+            new.send_now(&Notification::emitted_at(Arc::clone(&delta("i", text).0.notification), at));
+        }
+        let _lagged = sent(&new);
+        assert_eq!(sent(&new).iter().map(time).collect::<Vec<_>>(), [Some(1_000_000_000_001)]);
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
         Refusal::RequirementsUnavailable { message, cause } => {
             RpcError::invalid_request(message).with_data(cause.data())
         }
+        Refusal::OfServer { code, message } => RpcError { code, message, data: None },
         Refusal::InputTooLarge { chars } => RpcError::invalid_params(refusal.to_string()).with_data(json!({
             "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
         })),

@@ -9,7 +9,6 @@ use loomd_agent::working_directory;
 use loomd_protocol::{AbsolutePathBuf, ServerNotification};
 use loomd_search::{Deliver, SessionEvent, Sessions, Trees};
 use parking_lot::Mutex;
-use tracing::error;
 
 use crate::connections::{ConnectionId, Connections};
 use crate::outbound::Notification;
@@ -69,12 +68,7 @@ fn deliver(connections: Arc<Connections>) -> Deliver {
                 SessionEvent::Updated(updated) => ServerNotification::FuzzyFileSearchSessionUpdated(updated),
                 SessionEvent::Completed(completed) => ServerNotification::FuzzyFileSearchSessionCompleted(completed),
             });
-            match notification {
-                Ok(notification) => {
-                    connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
-                }
-                Err(error) => error!(%error, "cannot serialize a notification"),
-            }
+            connections.send_to(users.iter().map(|user| ConnectionId(user.0)), &notification).await;
         })
     })
 }

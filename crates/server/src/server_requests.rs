@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use bytes::Bytes;
 use loomd_agent::Approval;
 use loomd_protocol::{JsonValue, RequestId, RpcError, ServerRequest};
 use parking_lot::{Mutex, MutexGuard};
@@ -14,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::connections::ConnectionId;
 use crate::decisions::{decision, encode};
+use crate::encoded_request::EncodedRequest;
 
 /// The open server requests of all threads and of the process.
 #[derive(Default)]
@@ -23,7 +23,7 @@ pub(crate) struct ServerRequests {
 }
 
 struct OpenRequest {
-    json: Bytes,
+    message: EncodedRequest,
     /// The connections whose answer is accepted.
     sent_to: Vec<ConnectionId>,
     waiting: AnswerTarget,
@@ -39,7 +39,7 @@ enum AnswerTarget {
 pub(crate) struct ProcessRequest {
     server_requests: Arc<ServerRequests>,
     id: i64,
-    pub json: Bytes,
+    pub message: EncodedRequest,
     /// The result, or the error that a client answered with.
     pub answer: oneshot::Receiver<Result<JsonValue, RpcError>>,
 }
@@ -58,30 +58,31 @@ impl ServerRequests {
         request: &ServerRequest,
     ) -> Result<ProcessRequest, serde_json::Error> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        let json = Bytes::from(request.encode(&RequestId::Integer(id))?);
+        let message = EncodedRequest::new(request, &RequestId::Integer(id))?;
         let (waiting, answer) = oneshot::channel();
-        self.lock().insert(id, OpenRequest { json: json.clone(), sent_to, waiting: AnswerTarget::Process(waiting) });
-        Ok(ProcessRequest { server_requests: Arc::clone(self), id, json, answer })
+        let open = OpenRequest { message: message.clone(), sent_to, waiting: AnswerTarget::Process(waiting) };
+        self.lock().insert(id, open);
+        Ok(ProcessRequest { server_requests: Arc::clone(self), id, message, answer })
     }
 
     /// Opens the request of an approval, or adds connections to those that it was sent to. Returns the message for
     /// them; `None` when the approval is no longer open.
-    pub fn open_approval(&self, approval: &Arc<Approval>, to: &[ConnectionId]) -> Option<Bytes> {
+    pub fn open_approval(&self, approval: &Arc<Approval>, to: &[ConnectionId]) -> Option<EncodedRequest> {
         let mut requests = self.lock();
         if let Some(open) = approval.sent_as.get().and_then(|id| requests.get_mut(id)) {
             let new = to.iter().filter(|connection| !open.sent_to.contains(connection)).copied().collect::<Vec<_>>();
             open.sent_to.extend(new);
-            return Some(open.json.clone());
+            return Some(open.message.clone());
         }
         if !approval.is_open() {
             return None;
         }
         let id = *approval.sent_as.get_or_init(|| self.next.fetch_add(1, Ordering::Relaxed));
         match encode(&approval.request, &RequestId::Integer(id)) {
-            Ok(json) => {
-                let (json, waiting) = (Bytes::from(json), AnswerTarget::Turn(Arc::clone(approval)));
-                requests.insert(id, OpenRequest { json: json.clone(), sent_to: to.to_vec(), waiting });
-                Some(json)
+            Ok(message) => {
+                let waiting = AnswerTarget::Turn(Arc::clone(approval));
+                requests.insert(id, OpenRequest { message: message.clone(), sent_to: to.to_vec(), waiting });
+                Some(message)
             }
             Err(error) => {
                 tracing::error!(%error, "cannot serialize a server request");
@@ -147,7 +148,7 @@ mod tests {
         let requests = ServerRequests::default();
         let (approval, mut decision) = approval();
         let sent = requests.open_approval(&approval, &[FIRST]).unwrap();
-        assert!(sent.starts_with(br#"{"method":"item/fileChange/requestApproval","id":0,"#), "{sent:?}");
+        assert!(sent.json(false).starts_with(br#"{"method":"item/fileChange/requestApproval","id":0,"#), "{sent:?}");
         assert!(!requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
         // As when it joins.
         assert_eq!(requests.open_approval(&approval, &[SECOND]), Some(sent));

@@ -57,10 +57,12 @@ fn interface_of(node: &Node, folder: &Path) -> Option<SkillInterface> {
         short_description: text(node, "short_description", MAX_TEXT),
         icon_small: text(node, "icon_small", MAX_TEXT).and_then(|path| asset(&path, folder)),
         icon_large: text(node, "icon_large", MAX_TEXT).and_then(|path| asset(&path, folder)),
+        icon_small_url: None,
+        icon_large_url: None,
         brand_color: text(node, "brand_color", MAX_NAME).filter(|color| is_color(color)),
         default_prompt: text(node, "default_prompt", MAX_TEXT),
     };
-    let SkillInterface { display_name, short_description, icon_small, icon_large, brand_color, default_prompt } =
+    let SkillInterface { display_name, short_description, icon_small, icon_large, brand_color, default_prompt, .. } =
         &interface;
     let fields = [display_name, short_description, icon_small, icon_large, brand_color, default_prompt];
     fields.iter().any(|field| field.is_some()).then_some(interface)
@@ -127,6 +129,8 @@ mod tests {
             short_description: None,
             icon_small: Some("/s/assets/s.png".into()),
             icon_large: None,
+            icon_small_url: None,
+            icon_large_url: None,
             brand_color: None,
             default_prompt: Some("3".into()),
         };

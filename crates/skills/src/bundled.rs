@@ -96,7 +96,7 @@ mod tests {
     use crate::{SkillRoot, SkillRules, find};
 
     fn listed(home: &Path) -> Vec<String> {
-        let root = SkillRoot { folder: system_folder(home), scope: SkillScope::System };
+        let root = SkillRoot { folder: system_folder(home), scope: SkillScope::System, plugin_id: None };
         find(&[root], &SkillRules::default()).skills.into_iter().map(|skill| skill.name).collect()
     }
 

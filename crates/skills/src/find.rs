@@ -28,6 +28,7 @@ pub fn find(roots: &[SkillRoot], rules: &SkillRules) -> SkillSet {
             match read(&path, root.scope, &mut namespaces) {
                 Ok(Some(mut skill)) => {
                     skill.enabled = rules.is_enabled(&skill.name, Some(&skill.path));
+                    skill.plugin_id.clone_from(&root.plugin_id);
                     set.skills.push(skill);
                 }
                 Ok(None) => {}
@@ -72,6 +73,7 @@ fn read(path: &Path, scope: SkillScope, namespaces: &mut Namespaces) -> Result<O
         path: path.to_owned(),
         scope,
         enabled: true,
+        plugin_id: None,
     }))
 }
 
@@ -116,6 +118,7 @@ mod tests {
             let root = |(folder, scope): &(&str, SkillScope)| SkillRoot {
                 folder: self.dir.path().join(folder),
                 scope: *scope,
+                plugin_id: None,
             };
             find(&roots.iter().map(root).collect::<Vec<_>>(), &SkillRules::default())
         }

@@ -119,6 +119,7 @@ mod tests {
             path: path.into(),
             scope: SkillScope::User,
             enabled: true,
+            plugin_id: None,
         }
     }
 

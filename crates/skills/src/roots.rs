@@ -17,8 +17,8 @@ pub struct RootsRequest<'a> {
     pub user_home: Option<&'a Path>,
     /// The folder of the system's configuration.
     pub system_folder: Option<&'a Path>,
-    /// The skill folders of active plugins.
-    pub plugin_folders: &'a [PathBuf],
+    /// The skill folders of active plugins, with the ids of the plugins.
+    pub plugin_folders: &'a [(PathBuf, String)],
     /// Further folders of the client.
     pub extra: &'a [PathBuf],
 }
@@ -27,11 +27,12 @@ pub struct RootsRequest<'a> {
 pub fn roots(request: &RootsRequest<'_>) -> Vec<SkillRoot> {
     let RootsRequest { config, home, user_home, system_folder, plugin_folders, extra } = *request;
     let mut roots: Vec<SkillRoot> = Vec::new();
-    let mut add = |folder: PathBuf, scope| {
+    let mut add_of = |folder: PathBuf, scope, plugin_id| {
         if !roots.iter().any(|root| root.folder == folder) {
-            roots.push(SkillRoot { folder, scope });
+            roots.push(SkillRoot { folder, scope, plugin_id });
         }
     };
+    let mut add = |folder: PathBuf, scope| add_of(folder, scope, None);
     // The layers of projects stand from the root to the working directory.
     for layer in config.stack.layers().iter().rev() {
         if let ConfigLayerSource::Project { dot_codex_folder } = &layer.source {
@@ -49,9 +50,10 @@ pub fn roots(request: &RootsRequest<'_>) -> Vec<SkillRoot> {
     if let Some(folder) = system_folder {
         add(folder.join("skills"), SkillScope::Admin);
     }
-    for folder in plugin_folders {
-        add(folder.clone(), SkillScope::User);
+    for (folder, plugin_id) in plugin_folders {
+        add_of(folder.clone(), SkillScope::User, Some(plugin_id.clone()));
     }
+    let mut add = |folder: PathBuf, scope| add_of(folder, scope, None);
     for folder in &config.project_folders {
         add(folder.join(".agents/skills"), SkillScope::Repo);
     }

@@ -68,7 +68,7 @@ mod tests {
     fn rules(user: &str, project: &str, flags: &str) -> SkillRules {
         let path = |name: &str| AbsolutePathBuf::new(name).unwrap();
         SkillRules::of(&LayerStack::new(vec![
-            Layer::new(ConfigLayerSource::User { file: path("/u") }, user.parse().unwrap()),
+            Layer::new(ConfigLayerSource::User { file: path("/u"), profile: None }, user.parse().unwrap()),
             Layer::new(ConfigLayerSource::Project { dot_codex_folder: path("/p") }, project.parse().unwrap()),
             Layer::new(ConfigLayerSource::SessionFlags, flags.parse().unwrap()),
         ]))

@@ -19,6 +19,8 @@ pub struct Skill {
     pub path: PathBuf,
     pub scope: SkillScope,
     pub enabled: bool,
+    /// The installed plugin that it belongs to, `name@marketplace`.
+    pub plugin_id: Option<String>,
 }
 
 /// The result of a search.
@@ -35,6 +37,8 @@ pub struct SkillSet {
 pub struct SkillRoot {
     pub folder: PathBuf,
     pub scope: SkillScope,
+    /// The installed plugin whose folder it is, `name@marketplace`.
+    pub plugin_id: Option<String>,
 }
 
 impl Skill {
@@ -53,6 +57,7 @@ impl Skill {
             path: self.path_text(),
             scope: self.scope,
             enabled: self.enabled,
+            plugin_id: self.plugin_id.clone(),
         }
     }
 

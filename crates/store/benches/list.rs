@@ -102,6 +102,9 @@ fn write_thread(home: &Path, number: usize, size: usize) {
     let meta = SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
+        session_id: None,
+        thread_source: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: format!("/projects/{}", number % 500),
         originator: "bench".into(),

@@ -17,8 +17,8 @@ const BUFFER: usize = 16 * 1024;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Head {
     pub meta: Option<Box<SessionMeta>>,
-    /// The text of the first user message, cut and trimmed; `[Image]` for one that is only an image.
-    /// `None` when there is no message yet, or only blank ones.
+    /// The text of the first user message, cut and trimmed; `[Image]` for one that is only an image. The objective of a
+    /// goal that was set before. `None` when there is neither yet, or only blank messages.
     pub preview: Option<String>,
     /// Whether the file holds nothing but white space, as far as it was read.
     pub blank: bool,
@@ -80,6 +80,7 @@ impl Head {
             }
             // A blank message is no first message.
             Some(Record::EventMsg(Event::UserMessage(message))) => self.preview = preview(&message),
+            Some(Record::EventMsg(Event::ThreadGoalUpdated(updated))) => self.preview = Some(updated.goal.objective),
             _ => {}
         }
     }
@@ -88,7 +89,9 @@ impl Head {
     fn wants(&self, kind: &str, payload_type: Option<&str>) -> bool {
         match kind {
             "session_meta" => self.meta.is_none(),
-            "event_msg" => self.preview.is_none() && payload_type == Some("user_message"),
+            "event_msg" => {
+                self.preview.is_none() && matches!(payload_type, Some("user_message" | "thread_goal_updated"))
+            }
             _ => false,
         }
     }
@@ -139,6 +142,9 @@ mod tests {
         check(&[META, &user(" ")], true, None);
         check(&[META, &user(" "), &two], true, Some("two"));
         check(&[&one, META, &two], true, Some("one"));
+        let goal = r#"{"timestamp":"x","type":"event_msg","payload":{"type":"thread_goal_updated","threadId":"t","goal":{"threadId":"t","objective":"ship it","status":"paused","tokenBudget":null,"tokensUsed":0,"timeUsedSeconds":0,"createdAt":0,"updatedAt":0}}}"#;
+        check(&[META, goal, &one], true, Some("ship it"));
+        check(&[META, &one, goal], true, Some("one"));
         check(&[META], true, None);
         check(&[&one], false, Some("one"));
         check(&[], false, None);

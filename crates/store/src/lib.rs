@@ -14,22 +14,26 @@ mod memory;
 pub mod path;
 mod position;
 pub mod rollout;
+pub mod search;
+mod signature;
 mod store;
 #[cfg(feature = "suite")]
 pub mod suite;
 mod thread;
 mod thread_id;
 mod window;
+mod work;
 
 pub use batch::Batch;
 pub use error::{Error, Failure, Result};
 pub use file::{FileStore, Options};
 pub use git_info::GitPatch;
 pub use head::preview;
-pub use list::{BadCursor, Cursor, ListQuery, Page};
+pub use list::{BadCursor, BadQuery, Cursor, ListQuery, Page, page_limit};
 pub use memory::MemoryStore;
 pub use position::Position;
 pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, Writer};
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};
+pub use work::{ClaimedMessage, Enqueued, Goal, MAX_QUEUED, QueuePage, QueuedMessage, WorkStore};

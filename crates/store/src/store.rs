@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::{Batch, GitPatch, ListQuery, Page, Position, Result, StoredThread, ThreadId, Window};
+use crate::search::{SearchPage, SearchQuery};
+use crate::{Batch, GitPatch, ListQuery, Page, Position, Result, StoredThread, ThreadId, Window, WorkStore};
 
 /// The result of a store operation, later. Dropping it before it is ready never leaves half a change behind.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -28,6 +29,9 @@ pub trait Store: Send + Sync {
 
     /// One page of stored threads.
     fn list(&self, query: ListQuery) -> Answer<'_, Page>;
+
+    /// One page of the threads in whose messages a term occurs.
+    fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage>;
 
     /// The name that was given to a thread, stored or not.
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>>;
@@ -56,6 +60,9 @@ pub trait Store: Send + Sync {
 
     /// Keeps something that was made from a thread's records and can be made again. It ends with the thread.
     fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()>;
+
+    /// The goals and queues of the threads.
+    fn work(&self) -> &WorkStore;
 
     /// What only a store of files can do; `None` for other stores.
     fn files(&self) -> Option<&dyn FileBacked> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use loomd_protocol::{GitInfo, Thread, ThreadStatus};
+use loomd_protocol::{GitInfo, Thread, ThreadHistoryMode, ThreadStatus};
 
 use crate::ThreadId;
 use crate::path::RolloutName;
@@ -20,6 +20,8 @@ pub struct StoredThread {
     pub preview: Option<String>,
     /// When the last record was written, in Unix seconds.
     pub updated_at: i64,
+    /// The same in nanoseconds, which lists are ordered by.
+    pub updated_ns: i64,
     /// The git facts in the session metadata with the changes that clients made.
     pub git_info: Option<GitInfo>,
     /// The name that was given to the thread.
@@ -57,8 +59,20 @@ impl StoredThread {
             git_info: self.git_info.clone(),
             name: self.name.clone(),
             turns: Vec::new(),
-            session_id: self.meta.id.to_string(),
+            session_id: self.meta.session_id.unwrap_or(self.meta.id).to_string(),
             project_id: None,
+            forked_from_id: self.meta.forked_from_id.map(|id| id.to_string()),
+            parent_thread_id: self.meta.parent().map(|id| id.to_string()),
+            history_mode: ThreadHistoryMode::default(),
+            model: None,
+            reasoning_effort: None,
+            recency_at: Some(self.updated_at.max(self.created_at())),
+            originator: Some(self.meta.originator.clone()),
+            thread_source: self.meta.thread_source.clone(),
+            can_accept_direct_input: None,
+            environments: None,
+            section: None,
+            section_entered_at: None,
         }
     }
 }

@@ -39,6 +39,7 @@ fn lines_are_written_as_other_servers_write_them() {
             turn_id: "01a1ddf4-b9aa-7763-82e6-22e5fc9e3d7e".into(),
             model_context_window: Some(258400),
             collaboration_mode_kind: "default".into(),
+            started_at: None,
         }),
         r#"{"timestamp":"2026-11-15T06:42:54.421Z","type":"event_msg","payload":{"type":"task_started","turn_id":"01a1ddf4-b9aa-7763-82e6-22e5fc9e3d7e","model_context_window":258400,"collaboration_mode_kind":"default"}}"#,
     );
@@ -47,7 +48,11 @@ fn lines_are_written_as_other_servers_write_them() {
         r#"{"timestamp":"2026-11-15T06:42:54.421Z","type":"event_msg","payload":{"type":"user_message","message":"first message","images":[],"local_images":[],"text_elements":[]}}"#,
     );
     check(
-        event(TurnAborted { turn_id: Some("turn-b".into()), reason: AbortReason::Interrupted }),
+        event(TurnAborted {
+            turn_id: Some("turn-b".into()),
+            reason: AbortReason::Interrupted,
+            times: Default::default(),
+        }),
         r#"{"timestamp":"2026-11-15T06:42:54.421Z","type":"event_msg","payload":{"type":"turn_aborted","turn_id":"turn-b","reason":"interrupted"}}"#,
     );
     check(
@@ -75,6 +80,7 @@ fn lines_are_written_as_other_servers_write_them() {
             timezone: Some("Etc/UTC".into()),
             approval_policy: AskForApproval::Never,
             sandbox_policy: SandboxPolicy::ReadOnly { access: ReadAccess::FullAccess, network_access: false },
+            active_permission_profile: None,
             network: None,
             model: "mock-model".into(),
             personality: Some("pragmatic".into()),
@@ -99,6 +105,9 @@ fn meta(source: Source) -> SessionMeta {
     SessionMeta {
         id: "01a1ddf1-cd57-76b3-a003-bb9a4aeb2ad2".parse().unwrap(),
         forked_from_id: None,
+        attached_to: None,
+        session_id: None,
+        thread_source: None,
         timestamp: "2026-11-15T06:42:53.000Z".into(),
         cwd: "/w".into(),
         originator: "o".into(),
@@ -171,13 +180,14 @@ fn old_names_and_missing_optional_fields_are_understood() {
             turn_id: turn_id.into(),
             model_context_window: None,
             collaboration_mode_kind: "default".into(),
+            started_at: None,
         })
     };
     assert_eq!(decode(r#"{"type":"turn_started","turn_id":"t"}"#), Some(started("t")));
     assert_eq!(decode(r#"{"turn_id":"t","type":"task_\u0073tarted"}"#), Some(started("t")));
     assert_eq!(
         decode(r#"{"type":"turn_complete","turn_id":"t"}"#),
-        Some(event(TaskComplete { turn_id: "t".into(), last_agent_message: None }))
+        Some(event(TaskComplete { turn_id: "t".into(), last_agent_message: None, times: Default::default() }))
     );
     let message = AgentMessage { message: "m".into(), ..Default::default() };
     for payload in [
@@ -252,16 +262,22 @@ fn record() -> impl Strategy<Value = Record> {
         (text(), any::<Option<i64>>()).prop_map(|(turn_id, model_context_window)| event(TaskStarted {
             turn_id,
             model_context_window,
-            collaboration_mode_kind: "plan".into()
+            collaboration_mode_kind: "plan".into(),
+            started_at: Some(1),
         })),
-        (text(), some()).prop_map(|(turn_id, last_agent_message)| event(TaskComplete { turn_id, last_agent_message })),
+        (text(), some()).prop_map(|(turn_id, last_agent_message)| event(TaskComplete {
+            turn_id,
+            last_agent_message,
+            times: Default::default()
+        })),
         (text(), any::<Option<Vec<String>>>(), any::<Vec<String>>(), some()).prop_map(
             |(message, images, local_images, item_id)| event(UserMessage {
                 message,
                 images,
                 local_images,
                 text_elements: vec![TextElement { byte_range: ByteRange { start: 0, end: 1 }, placeholder: None }],
-                item_id
+                item_id,
+                client_id: None,
             })
         ),
         (text(), some()).prop_map(|(text, item_id)| event(AgentReasoning { text, item_id })),

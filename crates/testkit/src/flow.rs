@@ -12,8 +12,7 @@ use crate::peer::decode;
 impl Peer {
     /// The whole handshake, with the capability for experimental methods.
     pub async fn initialize(&self) -> InitializeResponse {
-        self.initialize_with(InitializeCapabilities { experimental_api: true, opt_out_notification_methods: None })
-            .await
+        self.initialize_with(InitializeCapabilities { experimental_api: true, ..Default::default() }).await
     }
 
     /// The whole handshake.

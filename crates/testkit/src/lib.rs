@@ -37,6 +37,7 @@ mod reference;
 pub mod soak;
 mod stdio;
 mod task;
+mod terminal_screen;
 mod tls;
 mod watched_value;
 mod ws;
@@ -54,6 +55,7 @@ pub use peer::Peer;
 pub use process::{Process, Signal};
 pub use reference::reference;
 pub use stdio::Server;
+pub use terminal_screen::TerminalScreen;
 pub use tls::Tls;
 pub use ws::{Frame, RawWebSocket, Stream, WsConnection, WsServer};
 

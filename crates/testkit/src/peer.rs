@@ -85,7 +85,7 @@ impl Peer {
 
     /// Sends a notification.
     pub async fn notify(&self, method: &str, params: Option<JsonValue>) {
-        self.send_message(encode_notification(method, params.as_ref())).await;
+        self.send_message(encode_notification(method, params.as_ref(), None)).await;
     }
 
     /// Waits for the next notification with this method, and returns its params.

@@ -196,9 +196,9 @@ impl ToolCalls {
 }
 
 /// The handler of an evaluation's client.
-pub(super) struct CallTools(pub(super) Arc<ToolCalls>);
+pub(super) struct EvaluationHandler(pub(super) Arc<ToolCalls>);
 
-impl Handler for CallTools {
+impl Handler for EvaluationHandler {
     async fn approve_command(&self, _: CommandExecutionRequestApprovalParams) -> CommandExecutionApprovalDecision {
         self.0.approvals.command()
     }

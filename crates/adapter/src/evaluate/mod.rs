@@ -14,12 +14,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::adapter::{Adapter, Response};
 use crate::error::{EvaluateError, Failure, FailureKind, Phase};
 use crate::event::{Event, PromptRendered};
-use crate::expansion::Expansion;
 use crate::limits::Limits;
 use crate::output::Output;
 use crate::prompt::{Prompt, Rendered};
 use crate::session::{Epoch, EpochGuard, Session};
-use handler::{CallTools, ToolCalls};
+use handler::{EvaluationHandler, ToolCalls};
 use turn::{Finished, TurnRequest};
 
 /// What closing may take beyond the grace for a process: for pipes, and for a server that does not close its side.
@@ -69,7 +68,7 @@ pub(crate) async fn evaluate<O: Output>(
     })?;
     let expansion = calls.take_expansion();
     if !expansion.requests.is_empty() {
-        return Err(EvaluateError::Expansion(Expansion { requests: expansion.requests }));
+        return Err(EvaluateError::Expansion(expansion));
     }
     decode(name.clone(), finished).map_err(named)
 }
@@ -86,7 +85,7 @@ fn publish_rendered(epoch: &Epoch, prompt: &str, rendered: &Rendered) {
 /// Connects and makes the handshake.
 async fn connect(adapter: &Adapter, calls: &Arc<ToolCalls>, deadline: Option<Instant>) -> Result<Client, Box<Failure>> {
     let mut options = Options::default()
-        .handler(CallTools(Arc::clone(calls)))
+        .handler(EvaluationHandler(Arc::clone(calls)))
         .request_timeout(adapter.startup_timeout)
         .turn_timeout(adapter.silence_timeout);
     options.client = adapter.client.clone();
@@ -122,14 +121,12 @@ fn decode<O: Output>(prompt: String, finished: Finished) -> Result<Response<O>, 
         failure.in_turn(&thread_id, &turn_id, usage.map(|usage| usage.turn))
     };
     let text = text.ok_or_else(|| failed("the turn ended without a message".to_owned()))?;
-    let output = O::parse(&text)
-        .map_err(|reason| failed(format!("the output does not fit its type: {reason}; it is: {}", quoted(&text))))?;
+    let output = O::parse(&text).map_err(|reason| {
+        failed(format!(
+            "the output does not fit its type: {reason}; it is: {}",
+            &text[..text.floor_char_boundary(MAX_QUOTED)]
+        ))
+    })?;
     let (usage, thread_usage) = (usage.map(|usage| usage.turn), usage.map(|usage| usage.thread));
     Ok(Response { prompt, output, text, usage, thread_usage, thread_id, turn_id, diff })
-}
-
-/// The beginning of a text.
-fn quoted(text: &str) -> &str {
-    let end = (0..=MAX_QUOTED.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    &text[..end]
 }

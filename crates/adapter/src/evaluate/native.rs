@@ -65,9 +65,6 @@ fn texts(content: &[Value]) -> String {
 
 /// The beginning of a text, up to the bound of an event.
 pub(super) fn bounded(mut text: String) -> String {
-    if text.len() > MAX_OUTPUT {
-        let end = (0..=MAX_OUTPUT).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-    }
+    text.truncate(text.floor_char_boundary(MAX_OUTPUT));
     text
 }

@@ -1,6 +1,5 @@
 //! Signing in, and the thread of an evaluation: the session's last one, or a new one.
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use tracing::debug;
 
 use crate::adapter::Adapter;
 use crate::error::{Failure, FailureKind, Phase};
+use crate::hex::hex;
 use crate::limits::TokenUsage;
 use crate::mcp;
 use crate::prompt::Rendered;
@@ -128,8 +128,5 @@ fn resume_params(adapter: &Adapter, place: &Place, thread_id: &str) -> ThreadRes
 fn fingerprint(tools: &[DynamicToolSpec]) -> String {
     let mut texts: Vec<_> = tools.iter().map(|tool| serde_json::to_string(tool).unwrap_or_default()).collect();
     texts.sort_unstable();
-    Sha256::digest(texts.join("\n")).iter().fold(String::new(), |mut text, byte| {
-        _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(texts.join("\n")))
 }

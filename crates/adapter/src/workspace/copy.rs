@@ -173,11 +173,8 @@ impl Copier<'_> {
     fn copy_file(&mut self, mut source: File, path: &Path) -> Result<(), WorkspaceError> {
         let destination =
             if path.as_os_str().is_empty() { self.destination.clone() } else { self.destination.join(path) };
-        let copied = self.copy_bytes(&mut source, &destination);
-        match copied {
-            Ok(Some(())) => {}
-            Ok(None) => return Err(self.over_budget(path)),
-            Err(error) => return Err(self.failed(path, error)),
+        if !self.copy_bytes(&mut source, &destination).map_err(|error| self.failed(path, error))? {
+            return Err(self.over_budget(path));
         }
         self.preview.files += 1;
         if self.preview.entries.len() < PREVIEW {
@@ -186,8 +183,8 @@ impl Copier<'_> {
         Ok(())
     }
 
-    /// `None` once a budget is exceeded.
-    fn copy_bytes(&mut self, source: &mut File, destination: &Path) -> io::Result<Option<()>> {
+    /// Returns false once a budget is exceeded.
+    fn copy_bytes(&mut self, source: &mut File, destination: &Path) -> io::Result<bool> {
         if let Some(parent) = destination.parent() {
             create_folders(parent)?;
         }
@@ -197,14 +194,14 @@ impl Copier<'_> {
         let mut chunk = vec![0; CHUNK];
         loop {
             let count = match source.read(&mut chunk) {
-                Ok(0) => return Ok(Some(())),
+                Ok(0) => return Ok(true),
                 Ok(count) => count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => return Err(error),
             };
             self.preview.bytes += count as u64;
             if self.preview.bytes > self.left || self.mount.max_bytes.is_some_and(|max| self.preview.bytes > max) {
-                return Ok(None);
+                return Ok(false);
             }
             copy.write_all(&chunk[..count])?;
         }

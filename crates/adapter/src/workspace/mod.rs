@@ -16,6 +16,7 @@ use thiserror::Error;
 
 pub use mount::{HostMount, MountPreview};
 
+use crate::hex::hex;
 use crate::prompt::Section;
 use mount::CheckedMount;
 
@@ -173,8 +174,5 @@ fn fingerprint(sorted: &[CheckedMount], max_bytes: u64) -> String {
             globs.iter().for_each(|glob| add(glob.as_bytes()));
         }
     }
-    hash.finalize().iter().fold(String::new(), |mut text, byte| {
-        _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&hash.finalize())
 }

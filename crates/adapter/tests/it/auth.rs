@@ -1,5 +1,7 @@
 //! Signing in, and new tokens.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use loomd_adapter::{Auth, FailureKind, Limits, Phase, Session, Text, TokenError, TokenRequest, Tokens};
 use serde_json::json;
 
@@ -54,6 +56,21 @@ async fn a_token_source_signs_in_and_renews_tokens() {
     };
     let (response, ()) = tokio::join!(adapter.evaluate::<Text>(&prompt, &mut session, Limits::none()), playing);
     response.unwrap();
+}
+
+#[test]
+fn granted_tokens_have_the_account_and_plan_of_the_id_token() {
+    let token = |claims: serde_json::Value| format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()));
+    let auth = json!({ "chatgpt_account_id": "account", "chatgpt_plan_type": "team" });
+    let granted = Tokens::granted(&token(json!({ "https://api.openai.com/auth": auth })), "access");
+    assert_eq!(granted, Ok(Tokens { plan: Some("team".into()), ..Tokens::new("access", "account") }));
+    for (id_token, reason) in [
+        (token(json!({ "email": "e" })), "the id token has no claim `chatgpt_account_id`"),
+        ("opaque".into(), "the id token is not a JSON Web Token"),
+        ("a.!.c".into(), "the id token is not a JSON Web Token"),
+    ] {
+        assert_eq!(Tokens::granted(&id_token, "access"), Err(TokenError::new(reason)), "{id_token}");
+    }
 }
 
 #[tokio::test]

@@ -25,6 +25,8 @@ pub struct ClientCommand {
     pub env: BTreeMap<String, Option<String>>,
     /// `None`: as configured.
     pub sandbox_policy: Option<SandboxPolicy>,
+    /// The id of a permission profile. Not together with `sandbox_policy`.
+    pub permission_profile: Option<String>,
 }
 
 /// Where a client's command runs. The workspace of the policy is the server's working directory, wherever the

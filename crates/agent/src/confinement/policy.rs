@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use loomd_config::config_toml::{ConfigToml, FileAccess, TrustLevel};
-use loomd_config::permissions::{FileRule, Permissions, RulePath};
+use loomd_config::permissions::{BUILT_IN, FileRule, Permissions, RulePath};
 use loomd_config::{ConfigError, Settings};
-use loomd_protocol::{AbsolutePathBuf, ReadOnlyAccess, SandboxMode, SandboxPolicy};
+use loomd_protocol::{AbsolutePathBuf, ActivePermissionProfile, ReadOnlyAccess, SandboxMode, SandboxPolicy};
 
 use super::Confinement;
 
@@ -15,11 +15,13 @@ use super::Confinement;
 pub(crate) struct CommandPolicy {
     pub policy: SandboxPolicy,
     pub permissions: Option<Arc<Permissions>>,
+    /// The profile that they come from.
+    pub profile: Option<ActivePermissionProfile>,
 }
 
 impl CommandPolicy {
     pub fn of_policy(policy: SandboxPolicy) -> Self {
-        Self { policy, permissions: None }
+        Self { policy, permissions: None, profile: None }
     }
 
     /// Returns the policy of a mode, with the configured writable roots.
@@ -36,8 +38,15 @@ impl CommandPolicy {
         cwd: &Path,
     ) -> Result<Self, ConfigError> {
         let (config, requirements) = (&settings.config, &settings.requirements);
+        if let Some(mode) = settings.built_in {
+            let allowed = requirements.check_sandbox_mode(mode).is_ok();
+            let profile = settings.profile.clone().filter(|_| allowed);
+            return Ok(Self { profile, ..Self::of_policy(built_in(requirements.sandbox_mode(mode))) });
+        }
         let Some(mut permissions) = settings.permissions.clone() else {
-            return Ok(Self::of_mode(requirements.sandbox_mode(sandbox_mode(config, trust)), config, home));
+            let mode = requirements.sandbox_mode(sandbox_mode(config, trust));
+            let profile = config.sandbox_mode.is_none().then(|| built_in_profile(mode)).flatten();
+            return Ok(Self { profile, ..Self::of_mode(mode, config, home) });
         };
         let mut policy = permissions.policy(cwd)?;
         if requirements.check_sandbox_policy(&policy).is_err() {
@@ -48,12 +57,33 @@ impl CommandPolicy {
             permissions.files.push(FileRule { path: place, access: FileAccess::Write });
             policy = permissions.policy(cwd)?;
         }
-        Ok(Self { policy, permissions: Some(Arc::new(permissions)) })
+        Ok(Self { policy, permissions: Some(Arc::new(permissions)), profile: settings.profile.clone() })
     }
 
     pub fn confinement<'a>(&'a self, config: &'a Settings) -> Confinement<'a> {
         Confinement { policy: &self.policy, permissions: self.permissions.as_deref(), config }
     }
+}
+
+/// The policy of a built-in profile: without the roots that are configured for sandbox modes.
+fn built_in(mode: SandboxMode) -> SandboxPolicy {
+    match mode {
+        SandboxMode::DangerFullAccess => SandboxPolicy::DangerFullAccess,
+        SandboxMode::ReadOnly => SandboxPolicy::ReadOnly { access: ReadOnlyAccess::FullAccess, network_access: false },
+        SandboxMode::WorkspaceWrite => SandboxPolicy::WorkspaceWrite {
+            writable_roots: Vec::new(),
+            read_only_access: ReadOnlyAccess::FullAccess,
+            network_access: false,
+            exclude_tmpdir_env_var: false,
+            exclude_slash_tmp: false,
+        },
+    }
+}
+
+/// The built-in profile that stands for a mode.
+fn built_in_profile(mode: SandboxMode) -> Option<ActivePermissionProfile> {
+    let (id, _) = BUILT_IN.iter().find(|(_, other)| *other == mode)?;
+    Some(ActivePermissionProfile { id: (*id).into(), extends: None })
 }
 
 /// Returns the configured mode; without one, a folder with a trust level is writable and any other read-only.

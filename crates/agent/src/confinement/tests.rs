@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 use loomd_config::{ConfigSources, LiveSources, LoadRequest, LoadedConfig, ManagedRequirements, Overrides, Settings};
 use loomd_exec::sandbox::Grant;
 use loomd_exec::{Environment, NETWORK_DISABLED};
-use loomd_protocol::{AbsolutePathBuf, NetworkAccess, ReadOnlyAccess, SandboxMode};
+use loomd_protocol::{AbsolutePathBuf, ActivePermissionProfile, NetworkAccess, ReadOnlyAccess, SandboxMode};
 
 use super::*;
 
@@ -64,7 +64,8 @@ fn read_only() -> CommandPolicy {
 #[test]
 fn a_folder_without_a_trust_level_is_read_only() {
     let untrusted = setting("", None);
-    assert_eq!(untrusted.of_folder(), read_only());
+    let profile = ActivePermissionProfile { id: ":read-only".into(), extends: None };
+    assert_eq!(untrusted.of_folder(), CommandPolicy { profile: Some(profile), ..read_only() });
     let configured = setting("sandbox_mode = \"danger-full-access\"", None);
     assert_eq!(configured.of_folder(), CommandPolicy::of_policy(SandboxPolicy::DangerFullAccess));
 }
@@ -148,6 +149,7 @@ fn a_client_cannot_hide_from_its_command_that_the_network_is_disabled() {
         cwd: Some(PathBuf::from("/")),
         env: [(NETWORK_DISABLED.to_owned(), None), ("MINE".to_owned(), Some("1".to_owned()))].into(),
         sandbox_policy: None,
+        permission_profile: None,
     };
     let policy = external(NetworkAccess::Restricted);
     let launch = launch_for_client(&policy, &setting.config, request, &surroundings).unwrap();

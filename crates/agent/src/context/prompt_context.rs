@@ -42,6 +42,7 @@ impl PromptContext<'_> {
             timezone: Some(self.timezone().into()),
             approval_policy: settings.approval_policy.clone(),
             sandbox_policy: settings.sandbox.clone().into(),
+            active_permission_profile: settings.profile.clone(),
             network: self
                 .network()
                 .map(|network| json!({ "allowed_domains": network.allowed, "denied_domains": network.denied })),

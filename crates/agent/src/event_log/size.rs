@@ -76,6 +76,8 @@ fn of_item(item: &ThreadItem) -> usize {
     size_of::<ThreadItem>()
         + match item {
             UserMessage { content, .. } => content.iter().map(of_input).sum(),
+            FunctionCallOutput { output, .. } => counted(output),
+            SubAgentActivity { agent_path, agent_thread_id, .. } => agent_path.len() + agent_thread_id.len(),
             HookPrompt { fragments, .. } => fragments.iter().map(|fragment| 64 + fragment.text.len()).sum(),
             AgentMessage { text, .. } | Plan { text, .. } => text.len(),
             Reasoning { summary, content, .. } => texts(summary) + texts(content),

@@ -24,7 +24,13 @@ fn started(item: ThreadItem) -> ServerNotification {
 
 fn completed(item: ThreadItem) -> ServerNotification {
     let (thread_id, turn_id) = ("t".into(), TURN.into());
-    ServerNotification::ItemCompleted(ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: 0 })
+    ServerNotification::ItemCompleted(ItemCompletedNotification {
+        item,
+        thread_id,
+        turn_id,
+        completed_at_ms: 0,
+        started_at_ms: None,
+    })
 }
 
 fn delta(text: &str) -> ServerNotification {
@@ -168,7 +174,7 @@ async fn act(events: Arc<EventLog>, received: Arc<Received>, id: u64, steps: Vec
                     items: Vec::new(),
                     status: TurnStatus::InProgress,
                     error: None,
-                    items_view: None,
+                    ..Default::default()
                 };
                 join.show(&mut turn);
                 joined = Some(Joined { snapshot: text_of(&turn.items), received: ids(&received, id).len() });
@@ -201,7 +207,7 @@ async fn an_item_that_is_written_before_its_event_is_shown_as_it_was_when_the_jo
     // The rollout is ahead of the events.
     let first = ThreadItem::Plan { id: "first".into(), text: "done".into() };
     let items = vec![first.clone(), message("so far"), later];
-    let mut turn = Turn { id: TURN.into(), items, status: TurnStatus::InProgress, error: None, items_view: None };
+    let mut turn = Turn { id: TURN.into(), items, status: TurnStatus::InProgress, ..Turn::default() };
     let join = join.hold().await;
     join.show(&mut turn);
     assert_eq!(turn.items, [first, message("so ")]);
@@ -217,7 +223,7 @@ async fn the_markers_of_a_review_share_an_id_and_are_two_items() {
     let (join, ()) = events.join(Subscriber(1), Some(TURN), || ()).await;
     events.publish(started(ThreadItem::ExitedReviewMode { id: "review".into(), review: String::new() })).await;
     let items = vec![entered.clone()];
-    let mut turn = Turn { id: TURN.into(), items, status: TurnStatus::InProgress, error: None, items_view: None };
+    let mut turn = Turn { id: TURN.into(), items, status: TurnStatus::InProgress, ..Turn::default() };
     join.hold().await.show(&mut turn);
     assert_eq!(turn.items, [entered]);
 }
@@ -324,9 +330,10 @@ async fn an_event_counts_for_the_text_that_it_carries() {
     let items = [
         message(&long),
         ThreadItem::Reasoning { id: "r".into(), summary: vec![long.clone()], content: Vec::new() },
-        ThreadItem::UserMessage { id: "u".into(), content: vec![user] },
+        ThreadItem::UserMessage { id: "u".into(), content: vec![user], client_id: None },
         ThreadItem::DynamicToolCall {
             id: "d".into(),
+            namespace: None,
             tool: "t".into(),
             arguments,
             status,

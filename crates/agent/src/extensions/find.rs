@@ -7,6 +7,7 @@ use loomd_config::{ConfigError, ConfigSources, Feature, LoadRequest, LoadedConfi
 use loomd_plugins::ActivePlugin;
 use loomd_protocol::{AbsolutePathBuf, JsonObject};
 use loomd_skills::{RootsRequest, SkillRoot, SkillRules, SkillSet};
+use parking_lot::Mutex;
 
 use super::needs::NeededServer;
 
@@ -17,11 +18,13 @@ pub struct Extensions {
     bundled: OnceLock<()>,
     /// A replay writes nothing.
     read_only: bool,
+    /// Folders of clients, for all working directories, until the process ends.
+    extra_roots: Mutex<Vec<AbsolutePathBuf>>,
 }
 
 impl Extensions {
     pub fn new(sources: Arc<ConfigSources>, read_only: bool) -> Self {
-        Self { sources, bundled: OnceLock::new(), read_only }
+        Self { sources, bundled: OnceLock::new(), read_only, extra_roots: Mutex::default() }
     }
 
     /// Returns the skills of a working directory. `thread` is the configuration of a thread, `extra` are further
@@ -38,6 +41,11 @@ impl Extensions {
         Ok(loomd_skills::find(&roots, &SkillRules::of(&loaded.stack)))
     }
 
+    /// Replaces the folders of clients. They need not exist.
+    pub fn set_extra_roots(&self, roots: Vec<AbsolutePathBuf>) {
+        *self.extra_roots.lock() = roots;
+    }
+
     /// Returns the active plugins; none without the feature.
     pub fn plugins(&self, loaded: &LoadedConfig) -> Vec<ActivePlugin> {
         if loaded.config.plugins.is_empty() || !loaded.features().is_ok_and(|on| on.enabled(Feature::Plugins)) {
@@ -48,14 +56,20 @@ impl Extensions {
 
     /// Returns the folders that are searched for skills.
     pub fn roots(&self, loaded: &LoadedConfig, plugins: &[ActivePlugin], extra: &[PathBuf]) -> Vec<SkillRoot> {
-        let plugin_folders: Vec<PathBuf> = plugins.iter().flat_map(|plugin| plugin.skill_folders.clone()).collect();
+        let folders = |plugin: &ActivePlugin| {
+            let id = plugin.id.to_string();
+            plugin.skill_folders.iter().map(|folder| (folder.clone(), id.clone())).collect::<Vec<_>>()
+        };
+        let plugin_folders: Vec<(PathBuf, String)> = plugins.iter().flat_map(folders).collect();
+        let mut extra = extra.to_vec();
+        extra.extend(self.extra_roots.lock().iter().map(|root| root.to_path_buf()));
         loomd_skills::roots(&RootsRequest {
             config: loaded,
             home: &self.sources.home,
             user_home: self.sources.user_home.as_deref(),
             system_folder: self.sources.system_file.as_ref().and_then(|file| file.parent()),
             plugin_folders: &plugin_folders,
-            extra,
+            extra: &extra,
         })
     }
 

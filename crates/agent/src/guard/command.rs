@@ -270,7 +270,10 @@ async fn ask(
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
         && turn.settings.approval_policy == AskForApproval::OnRequest
     {
-        let action = serde_json::json!({ "tool": candidate.tool, "command": command, "cwd": cwd });
+        let source = if candidate.tool == "exec_command" { "unifiedExec" } else { "shell" };
+        let action = serde_json::json!({
+            "type": "command", "source": source, "tool": candidate.tool, "command": command, "cwd": cwd,
+        });
         return reviewer::judge(turn, &cx.services, candidate.item_id, action).await.map(|()| Vec::new());
     }
     let mut decisions = vec![D::Accept];

@@ -177,7 +177,7 @@ fn item_id(request: &Request) -> String {
 fn action(request: &Request) -> serde_json::Value {
     let (protocol, host, port) = (request.protocol.name(), request.host.as_str(), request.port);
     serde_json::json!({
-        "tool": "network_access", "target": format!("{protocol}://{host}:{port}"), "host": host, "protocol": protocol,
+        "type": "networkAccess", "tool": "network_access", "target": format!("{protocol}://{host}:{port}"), "host": host, "protocol": protocol,
         "port": port,
     })
 }

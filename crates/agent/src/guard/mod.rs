@@ -23,6 +23,7 @@ pub(crate) use hosts::{HostDecision, Hosts};
 pub(crate) use patch::{PatchPermit, clear_patch, request_patch_approval};
 pub(crate) use reviewer::judge;
 
+use crate::denials::Denials;
 use crate::grants::Grants;
 use crate::services::Services;
 use crate::turn_cx::TurnCx;
@@ -36,6 +37,8 @@ pub(crate) struct Guard {
     approved: Mutex<HashSet<String>>,
     /// The permissions that were granted for the rest of the thread.
     grants: Mutex<Grants>,
+    /// What the reviewer has denied.
+    pub denials: Arc<Denials>,
     /// The decisions about hosts.
     pub hosts: Arc<Hosts>,
     /// What the roots of sandboxes resolved to when an agent of the tree first used them.

@@ -57,7 +57,7 @@ pub(crate) async fn request_patch_approval(cx: &ActionCx, item_id: &str, plan: &
         && turn.settings.approval_policy == AskForApproval::OnRequest
     {
         let action = serde_json::json!({
-            "tool": "apply_patch", "cwd": turn.settings.cwd, "files": files, "change_count": plan.changes().len(),
+            "type": "applyPatch", "tool": "apply_patch", "cwd": turn.settings.cwd, "files": files, "change_count": plan.changes().len(),
         });
         return reviewer::judge(turn, &cx.services, item_id, action).await;
     }

@@ -46,18 +46,26 @@ impl Caller for TurnCaller {
     }
 }
 
-/// A thread between calls.
+/// A thread between calls, or a call that a client makes itself.
 pub(super) struct ThreadCaller {
     thread_id: String,
     events: Arc<EventLog>,
     view: Arc<View>,
     /// The policy of the thread's last turn.
     policy: Mutex<AskForApproval>,
+    /// Whether elicitations belong to the running turn.
+    in_turn: bool,
 }
 
 impl ThreadCaller {
     pub fn new(thread_id: String, events: Arc<EventLog>, view: Arc<View>, policy: AskForApproval) -> Self {
-        Self { thread_id, events, view, policy: Mutex::new(policy) }
+        Self { thread_id, events, view, policy: Mutex::new(policy), in_turn: true }
+    }
+
+    /// The same thread for a call that belongs to no turn.
+    pub fn outside_turns(&self) -> Self {
+        let (events, view) = (Arc::clone(&self.events), Arc::clone(&self.view));
+        Self { in_turn: false, ..Self::new(self.thread_id.clone(), events, view, self.policy.lock().clone()) }
     }
 
     pub fn set_policy(&self, policy: AskForApproval) {
@@ -75,7 +83,8 @@ impl Caller for ThreadCaller {
             if !asks(&self.policy.lock()) {
                 return ElicitationAnswer::decline();
             }
-            let params = params(self.thread_id.clone(), self.view.running_turn(), elicitation);
+            let turn_id = self.view.running_turn().filter(|_| self.in_turn);
+            let params = params(self.thread_id.clone(), turn_id, elicitation);
             self.view.change(&self.events, |status| status.approvals += 1).await;
             let mut open = self.events.request(params.into_request()).await;
             let decided = tokio::select! {
@@ -100,6 +109,9 @@ fn params(thread_id: String, turn_id: Option<String>, elicitation: Elicitation) 
     let request = match mode {
         ElicitationMode::Form { requested_schema } => {
             McpServerElicitationRequest::Form { meta, message, requested_schema }
+        }
+        ElicitationMode::OpenaiForm { requested_schema } => {
+            McpServerElicitationRequest::OpenaiForm { meta, message, requested_schema }
         }
         ElicitationMode::Url { url, elicitation_id } => {
             McpServerElicitationRequest::Url { meta, message, url, elicitation_id }

@@ -17,6 +17,6 @@ pub(crate) use rules::ApprovalSubject;
 pub use services::McpServices;
 pub(crate) use services::{allowed_servers, apps_entry};
 pub use status::StatusDetail;
-pub(crate) use status::{page, statuses};
+pub(crate) use status::{page, statuses, thread_statuses};
 pub(crate) use thread_server::ThreadServer;
 pub(crate) use thread_servers::ThreadServers;

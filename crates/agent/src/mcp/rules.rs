@@ -58,7 +58,7 @@ pub(crate) struct ConfiguredRules {
 impl ConfiguredRules {
     pub fn new(entry: &SetEntry) -> Self {
         let plugin = match &entry.origin {
-            Origin::Plugin { display_name } => Some(display_name.clone()),
+            Origin::Plugin { display_name, .. } => Some(display_name.clone()),
             Origin::Configuration | Origin::Apps(_) => None,
         };
         Self { config: entry.config.clone(), plugin }

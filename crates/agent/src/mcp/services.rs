@@ -62,7 +62,7 @@ pub(crate) fn allowed_servers(
 ) -> ServerSet {
     let mut set = ServerSet::new(&config.config.mcp_servers);
     for plugin in plugins {
-        set.add_plugin(&plugin.display_name, &plugin.mcp_servers);
+        set.add_plugin(&plugin.id.to_string(), &plugin.display_name, &plugin.mcp_servers);
     }
     set.retain(|name, entry| config.requirements.allows_mcp_server(name, &entry.config));
     if let Some(account) = services.and_then(|services| services.apps_account(config)) {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use loomd_apps::ToolsCache;
 use loomd_mcp::{Listing, Server, StartError};
-use loomd_protocol::{JsonValue, McpServerStartupState, McpServerStatusUpdatedNotification, ServerNotification};
+use loomd_protocol::{
+    JsonValue, McpServerStartupFailureReason, McpServerStartupState, McpServerStatusUpdatedNotification,
+    ServerNotification,
+};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -16,6 +19,7 @@ use crate::event_log::EventLog;
 /// to know it is told `sandbox_state`.
 pub(super) fn start(
     server: Arc<Server>,
+    thread_id: String,
     events: Arc<EventLog>,
     cache: Option<ToolsCache>,
     sandbox_state: JsonValue,
@@ -23,7 +27,19 @@ pub(super) fn start(
     let (state, startup) = watch::channel(Startup::Starting);
     let work = async move {
         let name = server.name();
-        publish(&events, name, McpServerStartupState::Starting, None).await;
+        let publish = |status, error: Option<&StartError>| {
+            let updated = McpServerStatusUpdatedNotification {
+                name: name.into(),
+                status,
+                error: error.map(|error| error.message(name)),
+                thread_id: Some(thread_id.clone()),
+                failure_reason: error
+                    .filter(|error| matches!(error, StartError::NotLoggedIn))
+                    .map(|_| McpServerStartupFailureReason::ReauthenticationRequired),
+            };
+            events.publish(ServerNotification::McpServerStartupStatusUpdated(updated))
+        };
+        publish(McpServerStartupState::Starting, None).await;
         let cache = cache.map(Arc::new);
         let starting = server.start();
         tokio::pin!(starting);
@@ -45,12 +61,11 @@ pub(super) fn start(
                 }
                 // Before it is published: a turn that follows the notification finds the tools.
                 state.send_replace(Startup::Ready);
-                publish(&events, name, McpServerStartupState::Ready, None).await;
+                publish(McpServerStartupState::Ready, None).await;
             }
             Err(error) => {
-                let message = error.message(name);
-                state.send_replace(Startup::Failed);
-                publish(&events, name, McpServerStartupState::Failed, Some(message)).await;
+                state.send_replace(Startup::Failed(error.clone()));
+                publish(McpServerStartupState::Failed, Some(&error)).await;
             }
         }
     };
@@ -71,11 +86,6 @@ pub(super) fn keep(cache: Arc<ToolsCache>, listing: Arc<Listing>) {
             tracing::warn!(%error, "the tools of apps could not be cached");
         }
     });
-}
-
-async fn publish(events: &EventLog, name: &str, status: McpServerStartupState, error: Option<String>) {
-    let updated = McpServerStatusUpdatedNotification { name: name.into(), status, error };
-    events.publish(ServerNotification::McpServerStartupStatusUpdated(updated)).await;
 }
 
 /// The text about required servers that did not start.

@@ -1,13 +1,17 @@
 //! `mcpServerStatus/list`: what servers offer. Live connections are used; others are opened for the answer and closed
 //! unless a thread uses them.
 
-use loomd_mcp::{Listing, Resources, ServerSet, SetEntry, Tool as McpTool, sanitised};
-use loomd_protocol::{JsonValue, McpServerStatus, Resource, ResourceTemplate, Tool};
+use std::sync::Arc;
+
+use loomd_mcp::{Endpoint, Listing, Resources, Server, ServerSet, SetEntry, StartError, Tool as McpTool, sanitised};
+use loomd_protocol::{JsonValue, McpAuthStatus, McpServerConnectionStatus, McpServerInfo, McpServerStatus, Tool};
 use serde::de::DeserializeOwned;
 use tokio::task::JoinSet;
 
 use super::rules::ToolRules;
 use super::services::McpServices;
+use super::thread_server::Startup;
+use super::thread_servers::ThreadServers;
 
 /// How much of each server is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,41 +55,116 @@ pub(crate) async fn statuses(services: &McpServices, set: &ServerSet, detail: St
         let server = services.servers.get(&entry.reached);
         let (name, entry, rules) = (name.to_owned(), entry.clone(), services.rules(entry));
         asked.spawn(async move {
-            let (auth_status, offered) = tokio::join!(server.auth_status(), offered(&server, &entry, &*rules, detail));
-            let Offered { tools, resources, resource_templates } = offered;
-            McpServerStatus { name, tools, resources, resource_templates, auth_status }
+            let started = async {
+                match entry.config.enabled {
+                    true => server.start().await.map(Some),
+                    false => Ok(None),
+                }
+            };
+            let (auth_status, started) = tokio::join!(server.auth_status(), started);
+            status(name, &entry, &server, &*rules, started, detail, auth_status).await
         });
     }
-    let mut statuses = asked.join_all().await;
+    sorted(asked.join_all().await)
+}
+
+/// The same for the servers of a thread, as far as they have started, with the state of its connections.
+pub(crate) async fn thread_statuses(
+    servers: &ThreadServers,
+    set: &ServerSet,
+    detail: StatusDetail,
+) -> Vec<McpServerStatus> {
+    let Some(services) = servers.services() else { return Vec::new() };
+    let mut asked = JoinSet::new();
+    for (name, entry) in set.iter() {
+        let (runtime, started) = match servers.get(name) {
+            None => (McpServerConnectionStatus::Disabled, Ok(None)),
+            Some(known) => match known.startup() {
+                Startup::Starting => (McpServerConnectionStatus::Starting, Ok(None)),
+                Startup::Cached(listing) => (McpServerConnectionStatus::Starting, Ok(Some(listing))),
+                Startup::Ready => (McpServerConnectionStatus::Connected, Ok(known.listing())),
+                Startup::Failed(error @ StartError::NotLoggedIn) => {
+                    (McpServerConnectionStatus::AuthenticationRequired, Err(error))
+                }
+                Startup::Failed(error) => (McpServerConnectionStatus::Failed, Err(error)),
+            },
+        };
+        let server = services.servers.get(&entry.reached);
+        let (name, entry, rules) = (name.to_owned(), entry.clone(), services.rules(entry));
+        asked.spawn(async move {
+            // Only a server that is connected is asked for its resources.
+            let detail = match runtime {
+                McpServerConnectionStatus::Connected => detail,
+                _ => StatusDetail::ToolsAndAuth,
+            };
+            let auth_status = server.auth_status().await;
+            let status = status(name, &entry, &server, &*rules, started, detail, auth_status).await;
+            McpServerStatus { runtime_status: Some(runtime), ..status }
+        });
+    }
+    sorted(asked.join_all().await)
+}
+
+fn sorted(mut statuses: Vec<McpServerStatus>) -> Vec<McpServerStatus> {
     statuses.sort_by(|a, b| a.name.cmp(&b.name));
     statuses
 }
 
-#[derive(Default)]
-struct Offered {
-    tools: std::collections::BTreeMap<String, Tool>,
-    resources: Vec<Resource>,
-    resource_templates: Vec<ResourceTemplate>,
+/// The status of one server: `started` is what is known of it, or why it did not start.
+async fn status(
+    name: String,
+    entry: &SetEntry,
+    server: &Server,
+    rules: &dyn ToolRules,
+    started: Result<Option<Arc<Listing>>, StartError>,
+    detail: StatusDetail,
+    auth_status: McpAuthStatus,
+) -> McpServerStatus {
+    let (listing, error) = match started {
+        Ok(listing) => (listing, None),
+        Err(error) => (None, Some(format!("MCP startup failed: {error}"))),
+    };
+    let (resources, resource_templates) = match (&listing, detail) {
+        (Some(_), StatusDetail::Full) => {
+            let timeout = entry.config.tool_timeout();
+            let (resources, templates) = tokio::join!(
+                server.list_all(Resources::Resources, timeout),
+                server.list_all(Resources::Templates, timeout)
+            );
+            (decoded(resources.unwrap_or_default()), decoded(templates.unwrap_or_default()))
+        }
+        _ => (Vec::new(), Vec::new()),
+    };
+    McpServerStatus {
+        name,
+        tools: listing.as_ref().map(|listing| tools(listing, rules)).unwrap_or_default(),
+        resources,
+        resource_templates,
+        auth_status,
+        runtime_status: None,
+        server_info: listing.as_ref().and_then(|listing| server_info(listing.server_info.as_ref()?)),
+        server_capabilities: listing.as_ref().map(|listing| listing.capabilities.clone().into()),
+        tools_error: error,
+        tool_list_meta: None,
+        plugin_id: entry.plugin_id().map(str::to_owned),
+        http_origin: match &entry.reached.endpoint {
+            Endpoint::Http(server) => server.origin(),
+            Endpoint::Stdio(_) => None,
+        },
+    }
 }
 
-/// What a server offers: nothing when it is disabled or does not start.
-async fn offered(server: &loomd_mcp::Server, entry: &SetEntry, rules: &dyn ToolRules, detail: StatusDetail) -> Offered {
-    if !entry.config.enabled {
-        return Offered::default();
-    }
-    let Ok(listing) = server.start().await else { return Offered::default() };
-    let tools = tools(&listing, rules);
-    if detail == StatusDetail::ToolsAndAuth {
-        return Offered { tools, ..Offered::default() };
-    }
-    let timeout = entry.config.tool_timeout();
-    let (resources, templates) =
-        tokio::join!(server.list_all(Resources::Resources, timeout), server.list_all(Resources::Templates, timeout));
-    Offered {
-        tools,
-        resources: decoded(resources.unwrap_or_default()),
-        resource_templates: decoded(templates.unwrap_or_default()),
-    }
+/// What a server says of itself. Members that are not what they should be are left out.
+fn server_info(info: &JsonValue) -> Option<McpServerInfo> {
+    let text = |name: &str| info.get(name).and_then(JsonValue::as_str).map(str::to_owned);
+    Some(McpServerInfo {
+        name: text("name")?,
+        title: text("title"),
+        version: text("version").unwrap_or_default(),
+        description: text("description"),
+        icons: info.get("icons").and_then(JsonValue::as_array).cloned(),
+        website_url: text("websiteUrl"),
+    })
 }
 
 fn tools(listing: &Listing, rules: &dyn ToolRules) -> std::collections::BTreeMap<String, Tool> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loomd_mcp::{Attached, Listing, Server, SetEntry};
+use loomd_mcp::{Attached, Listing, Server, SetEntry, StartError};
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -15,7 +15,7 @@ pub(crate) enum Startup {
     /// Not ready, but its tools are known from before.
     Cached(Arc<Listing>),
     Ready,
-    Failed,
+    Failed(StartError),
 }
 
 /// A server, with what the thread makes of its tools.
@@ -36,7 +36,7 @@ impl ThreadServer {
         match &*self.startup.borrow() {
             Startup::Starting => None,
             Startup::Cached(listing) => Some(Arc::clone(listing)),
-            Startup::Ready | Startup::Failed => self.server.listing(),
+            Startup::Ready | Startup::Failed(_) => self.server.listing(),
         }
     }
 
@@ -48,6 +48,11 @@ impl ThreadServer {
     }
 
     pub(super) fn has_failed(&self) -> bool {
-        matches!(*self.startup.borrow(), Startup::Failed)
+        matches!(*self.startup.borrow(), Startup::Failed(_))
+    }
+
+    /// How far it has started.
+    pub fn startup(&self) -> Startup {
+        self.startup.borrow().clone()
     }
 }

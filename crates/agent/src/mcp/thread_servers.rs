@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use loomd_apps::{Mentions, SERVER};
 use loomd_mcp::{Caller, Listing, ServerSet};
@@ -25,6 +26,10 @@ pub(crate) struct ThreadServers {
     events: Arc<EventLog>,
     caller: Arc<ThreadCaller>,
     servers: Mutex<BTreeMap<String, Arc<ThreadServer>>>,
+    /// All servers of the thread, also disabled ones.
+    all: Mutex<Arc<ServerSet>>,
+    /// When they were last set.
+    set_at: Mutex<Instant>,
     /// The apps that the user has named. Replaced when there are more.
     mentions: Mutex<Arc<Mentions>>,
 }
@@ -38,7 +43,15 @@ impl ThreadServers {
         policy: AskForApproval,
     ) -> Self {
         let caller = Arc::new(ThreadCaller::new(thread_id, Arc::clone(&events), view, policy));
-        Self { services, events, caller, servers: Mutex::default(), mentions: Mutex::default() }
+        Self {
+            services,
+            events,
+            caller,
+            servers: Mutex::default(),
+            all: Mutex::default(),
+            set_at: Mutex::new(Instant::now()),
+            mentions: Mutex::default(),
+        }
     }
 
     /// Starts the servers of a set that a thread cannot do without, and waits for them.
@@ -72,7 +85,8 @@ impl ThreadServers {
             let server = kept.map_or_else(|| services.servers.get(&entry.reached), |known| Arc::clone(&known.server));
             let attached = server.attach(Arc::clone(&self.caller) as Arc<dyn Caller>);
             let (events, cache) = (Arc::clone(&self.events), services.tools_cache(entry));
-            let (startup, starting) = start(Arc::clone(&server), events, cache, sandbox_state.clone());
+            let thread_id = self.caller.thread().to_owned();
+            let (startup, starting) = start(Arc::clone(&server), thread_id, events, cache, sandbox_state.clone());
             let known = ThreadServer {
                 name: name.to_owned(),
                 entry: entry.clone(),
@@ -84,6 +98,8 @@ impl ThreadServers {
             };
             servers.insert(name.to_owned(), Arc::new(known));
         }
+        *self.all.lock() = Arc::new(set.clone());
+        *self.set_at.lock() = Instant::now();
         // What was there before is dropped after the lock is released.
         let _replaced = std::mem::replace(&mut *self.servers.lock(), servers);
     }
@@ -122,6 +138,21 @@ impl ThreadServers {
     /// All enabled servers, sorted by name.
     pub fn all(&self) -> Vec<Arc<ThreadServer>> {
         self.servers.lock().values().cloned().collect()
+    }
+
+    /// All servers of the thread, also disabled ones.
+    pub fn configured(&self) -> Arc<ServerSet> {
+        Arc::clone(&self.all.lock())
+    }
+
+    /// How long ago the servers were started.
+    pub fn age(&self) -> Duration {
+        self.set_at.lock().elapsed()
+    }
+
+    /// The caller of a call that belongs to no turn.
+    pub fn direct_caller(&self) -> Arc<dyn Caller> {
+        Arc::new(self.caller.outside_turns())
     }
 
     /// The servers that have started, with what they offer.

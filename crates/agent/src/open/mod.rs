@@ -9,6 +9,7 @@ mod models;
 mod opener;
 mod overrides;
 mod resolve;
+mod unapplied;
 
 pub(crate) use dynamic_tools::check_dynamic_tools;
 pub(crate) use enforcement::Enforcement;
@@ -17,3 +18,4 @@ pub use models::Replay;
 pub(crate) use opener::Opener;
 pub use overrides::{ClientIdentity, ThreadOverrides};
 pub(crate) use resolve::Restore;
+pub(crate) use unapplied::Requested;

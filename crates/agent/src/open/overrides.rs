@@ -14,6 +14,10 @@ pub struct ClientIdentity {
     pub originator: String,
     /// The protocol version, recorded with new threads and sent with model calls.
     pub protocol_version: String,
+    /// It speaks the newer release of the protocol: its threads have the tools of that release.
+    pub newer: bool,
+    /// Whether it answers elicitations of the mode `openai/form`.
+    pub openai_form: bool,
 }
 
 /// The settings that a client names when it opens a thread. What is `None` comes from the stored thread or the
@@ -29,6 +33,8 @@ pub struct ThreadOverrides {
     pub approval_policy: Option<AskForApproval>,
     pub approvals_reviewer: Option<ApprovalsReviewer>,
     pub sandbox: Option<SandboxSetting>,
+    /// The id of a permission profile. Not together with `sandbox`.
+    pub permissions: Option<String>,
     /// Values of the configuration for this thread, by key.
     pub config: JsonObject,
     pub base_instructions: Option<String>,
@@ -36,11 +42,15 @@ pub struct ThreadOverrides {
     pub personality: Option<Personality>,
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
     pub raw_events: bool,
+    /// The thread has no machine to run commands on.
+    pub without_environment: bool,
+    /// A label of a new thread.
+    pub thread_source: Option<String>,
 }
 
 /// The params of the three methods that open a thread have these fields in common.
 macro_rules! overrides_from {
-    ($params:ident, $personality:expr, $dynamic_tools:expr, $raw_events:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $raw_events:expr) => {
         impl From<&mut $params> for ThreadOverrides {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -51,12 +61,15 @@ macro_rules! overrides_from {
                     approval_policy: params.approval_policy.take(),
                     approvals_reviewer: params.approvals_reviewer,
                     sandbox: params.sandbox.take(),
+                    permissions: params.permissions.take(),
                     config: params.config.take().unwrap_or_default(),
                     base_instructions: params.base_instructions.take(),
                     developer_instructions: params.developer_instructions.take(),
                     personality: $personality(&mut *params),
                     dynamic_tools: $dynamic_tools(&mut *params),
+                    thread_source: $thread_source(&mut *params),
                     raw_events: $raw_events(params),
+                    without_environment: false,
                 }
             }
         }
@@ -67,7 +80,16 @@ overrides_from!(
     ThreadStartParams,
     |params: &mut ThreadStartParams| params.personality,
     |params: &mut ThreadStartParams| params.dynamic_tools.take(),
+    |params: &mut ThreadStartParams| params.thread_source.take(),
     |params: &mut ThreadStartParams| params.experimental_raw_events
 );
-overrides_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| false);
-overrides_from!(ThreadForkParams, |_| None, |_| None, |_| false);
+overrides_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| None, |_| {
+    false
+});
+overrides_from!(
+    ThreadForkParams,
+    |_| None,
+    |_| None,
+    |params: &mut ThreadForkParams| params.thread_source.take(),
+    |_| false
+);

@@ -5,6 +5,10 @@ use loomd_protocol::ReviewTarget;
 /// The `instructions` of the reviewer.
 pub const REVIEW_INSTRUCTIONS: &str = super::trimmed(include_str!("../../prompts/review.md"));
 
+/// The instructions of a custom review for which the client sends none.
+pub const REVIEW_LATEST: &str =
+    "Review the latest changes: the uncommitted ones or, if there are none, those of the last commit.";
+
 /// The characters of an abbreviated commit id.
 const SHORT_SHA: usize = 7;
 
@@ -12,7 +16,7 @@ const SHORT_SHA: usize = 7;
 pub fn review_hint(target: &ReviewTarget) -> String {
     match target {
         ReviewTarget::UncommittedChanges => "current changes".into(),
-        ReviewTarget::BaseBranch { branch } => format!("changes against '{branch}'"),
+        ReviewTarget::BaseBranch { branch } => format!("changes against '{}'", base(branch)),
         ReviewTarget::Commit { sha, title } => {
             let short: String = sha.chars().take(SHORT_SHA).collect();
             match title {
@@ -20,8 +24,17 @@ pub fn review_hint(target: &ReviewTarget) -> String {
                 None => format!("commit {short}"),
             }
         }
-        ReviewTarget::Custom { instructions } => instructions.trim().into(),
+        ReviewTarget::Custom { instructions } => custom(instructions),
     }
+}
+
+/// The base branch of a target, which is chosen before a review starts.
+fn base(branch: &Option<String>) -> &str {
+    branch.as_deref().unwrap_or("the default branch")
+}
+
+fn custom(instructions: &Option<String>) -> String {
+    instructions.as_deref().unwrap_or(REVIEW_LATEST).trim().into()
 }
 
 /// The user message for the reviewer. `merge_base` is that of a base branch; `None` when git found none.
@@ -32,14 +45,16 @@ pub fn review_prompt(target: &ReviewTarget, merge_base: Option<&str>) -> String 
              files. Report your findings by priority."
                 .into()
         }
-        (ReviewTarget::BaseBranch { branch }, Some(base)) => format!(
-            "Review what this branch adds to '{branch}'. The two parted at commit {base}; `git diff {base}` shows the \
-             change. Report your findings by priority."
+        (ReviewTarget::BaseBranch { branch }, Some(sha)) => format!(
+            "Review what this branch adds to '{}'. The two parted at commit {sha}; `git diff {sha}` shows the change. \
+             Report your findings by priority.",
+            base(branch)
         ),
         (ReviewTarget::BaseBranch { branch }, None) => format!(
-            "Review what this branch adds to '{branch}'. First find the commit where the two parted, with `git merge-base` \
-             of HEAD and that branch, or the remote branch that it follows; then diff against it. Report your findings by \
-             priority."
+            "Review what this branch adds to '{}'. First find the commit where the two parted, with `git merge-base` of \
+             HEAD and that branch, or the remote branch that it follows; then diff against it. Report your findings by \
+             priority.",
+            base(branch)
         ),
         (ReviewTarget::Commit { sha, title: Some(title) }, _) => {
             format!("Review the change made by commit {sha} (\"{title}\"). Report your findings by priority.")
@@ -47,7 +62,7 @@ pub fn review_prompt(target: &ReviewTarget, merge_base: Option<&str>) -> String 
         (ReviewTarget::Commit { sha, title: None }, _) => {
             format!("Review the change made by commit {sha}. Report your findings by priority.")
         }
-        (ReviewTarget::Custom { instructions }, _) => instructions.trim().into(),
+        (ReviewTarget::Custom { instructions }, _) => custom(instructions),
     }
 }
 
@@ -93,7 +108,7 @@ mod tests {
     #[test]
     fn every_target_has_a_hint_and_a_prompt() {
         check(ReviewTarget::UncommittedChanges, None, "current changes", &["staged", "unstaged", "untracked"]);
-        let branch = || ReviewTarget::BaseBranch { branch: "main".into() };
+        let branch = || ReviewTarget::BaseBranch { branch: Some("main".into()) };
         check(branch(), Some("0123abcd"), "changes against 'main'", &["'main'", "git diff 0123abcd"]);
         check(branch(), None, "changes against 'main'", &["'main'", "git merge-base"]);
         let commit = |title: Option<&str>| ReviewTarget::Commit {
@@ -106,7 +121,7 @@ mod tests {
 
     #[test]
     fn custom_instructions_are_the_prompt() {
-        let target = ReviewTarget::Custom { instructions: " look at x\n".into() };
+        let target = ReviewTarget::Custom { instructions: Some(" look at x\n".into()) };
         assert_eq!((review_hint(&target), review_prompt(&target, None)), ("look at x".into(), "look at x".into()));
     }
 

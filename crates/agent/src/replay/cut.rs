@@ -99,7 +99,7 @@ impl<'a> Cutter<'a> {
         match item {
             ResponseItem::Message { role, .. } if role == "assistant" => self.piece(at, AnswerPart::Item(item.clone())),
             ResponseItem::Message { role, .. } => self.message(at, item, role == "developer", next),
-            ResponseItem::FunctionCallOutput { call_id, output }
+            ResponseItem::FunctionCallOutput { call_id, output, .. }
             | ResponseItem::CustomToolCallOutput { call_id, output, .. } => {
                 self.end_answer();
                 let outcome = self.outcomes.entry(call_id.clone()).or_default();
@@ -157,7 +157,7 @@ impl<'a> Cutter<'a> {
                 };
                 match self.input {
                     None => self.input = Some(content),
-                    Some(_) => self.gap.inputs.push(Input::User(content)),
+                    Some(_) => self.gap.inputs.push(Input::User(content.into())),
                 }
                 self.last_output = None;
                 self.waits = Some(at + 1);

@@ -78,15 +78,13 @@ impl Turn {
             input: input.clone(),
             cwd: context.map(|context| context.cwd.clone()),
             approval_policy: context.map(|context| context.approval_policy.clone()),
-            approvals_reviewer: None,
             sandbox_policy: context.map(|context| context.sandbox_policy.clone().into()),
             model: context.map(|context| context.model.clone()),
-            service_tier: None,
             effort: context.and_then(|context| context.effort.clone()),
             summary: context.and_then(|context| read(&context.summary)),
             personality: context.and_then(|context| read(context.personality.as_deref()?)),
-            output_schema: None,
             collaboration_mode: context.and_then(|context| context.collaboration_mode.clone()),
+            ..TurnStartParams::default()
         })
     }
 }

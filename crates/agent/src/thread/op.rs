@@ -5,16 +5,22 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, Thread as WireThread, ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams,
-    UserInput,
+    DeprecationNoticeNotification, JsonValue, Level, QueuedSubmission, ResponseItem, Thread as WireThread,
+    ThreadBackgroundTerminal, ThreadGoal, ThreadSampleParams, ThreadSampleResponse, ThreadUnsubscribeStatus,
+    Turn as WireTurn, TurnStartParams, UserInput,
 };
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
+use crate::confinement::CommandPolicy;
 use crate::event_sink::Subscriber;
+use crate::goals::GoalChange;
 use crate::host::ItemEnded;
+use crate::inbox::UserMessageInput;
 use crate::refusal::Refusal;
 use crate::settings::{Profile, Settings};
 use crate::turn::Work;
+use crate::turn_cx::StepSettings;
 
 /// Sends the result of a request. Called before the events that the request causes are published.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
@@ -27,6 +33,16 @@ pub(crate) type ReloadMcpServers = Arc<dyn Fn(&Profile, &Settings) -> Result<Ser
 pub struct Opened {
     pub thread: WireThread,
     pub settings: Settings,
+    /// The instruction files in force.
+    pub instruction_sources: Arc<[String]>,
+}
+
+/// A thread that was cut back, without its turns, and the cursors that page backwards from the newest of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reverted {
+    pub thread: WireThread,
+    pub turns_backwards_cursor: Option<String>,
+    pub items_backwards_cursor: Option<String>,
 }
 
 /// A request to a loaded thread.
@@ -39,6 +55,8 @@ pub(crate) enum Op {
     /// `left` is dropped when all that follows from it is done, the unloading of the thread included.
     Leave {
         subscriber: Subscriber,
+        /// Whether the last subscriber to leave ends the running turn and unloads the thread at once.
+        ends: bool,
         reply: Reply<ThreadUnsubscribeStatus>,
         left: oneshot::Sender<()>,
     },
@@ -59,18 +77,86 @@ pub(crate) enum Op {
         turns: bool,
         reply: Reply<WireThread>,
     },
+    /// `chosen` is what the permission profile of the params stands for.
     StartTurn {
         params: Box<TurnStartParams>,
+        chosen: Option<Box<CommandPolicy>>,
+        /// The release of the protocol that the client speaks.
+        level: Level,
         reply: Reply<WireTurn>,
+    },
+    /// Changes settings without a turn. The input of the params is empty.
+    UpdateSettings {
+        params: Box<TurnStartParams>,
+        chosen: Option<Box<CommandPolicy>>,
+        reply: Reply<()>,
+    },
+    /// Changes settings for the later model calls of a turn; false when it is not running.
+    UpdateTurn {
+        turn_id: String,
+        change: StepSettings,
+        reply: Reply<bool>,
+    },
+    /// Cuts off a turn and all later ones.
+    Revert {
+        before: String,
+        reply: Reply<Reverted>,
+    },
+    /// Adds items to the conversation, without a turn.
+    Inject {
+        items: Vec<ResponseItem>,
+        reply: Reply<()>,
+    },
+    /// Lists the commands in the background.
+    ListTerminals(Reply<Vec<ThreadBackgroundTerminal>>),
+    /// Ends a command in the background; false when there is none.
+    EndTerminal {
+        process_id: u32,
+        reply: Reply<bool>,
     },
     Steer {
         expected: String,
-        input: Vec<UserInput>,
+        input: UserMessageInput,
         reply: Reply<String>,
     },
     /// An empty `turn_id` means the running turn, whichever it is.
     Interrupt {
         turn_id: String,
+        /// Refused when no turn is running, instead of answered at once.
+        strict: bool,
+        reply: Reply<()>,
+    },
+    SetGoal {
+        change: GoalChange,
+        reply: Reply<ThreadGoal>,
+    },
+    ClearGoal(Reply<bool>),
+    Enqueue {
+        client_id: String,
+        input: Vec<UserInput>,
+        reply: Reply<QueuedSubmission>,
+    },
+    /// Starts the turn of a queued message: of the first one unless `message` names another.
+    StartQueued {
+        message: Option<String>,
+        reply: Reply<WireTurn>,
+    },
+    /// One model call of which the thread keeps nothing.
+    Sample {
+        params: Box<ThreadSampleParams>,
+        cancel: CancellationToken,
+        reply: Reply<ThreadSampleResponse>,
+    },
+    /// The user allows an action that the reviewer denied.
+    ApproveDenied {
+        event: JsonValue,
+        reply: Reply<()>,
+    },
+    /// A message of another agent.
+    AgentMessage {
+        message: Box<ResponseItem>,
+        /// Whether it begins a turn when none is running.
+        start: bool,
         reply: Reply<()>,
     },
     /// Starts a turn in place of the running one.

@@ -1,7 +1,7 @@
 //! What a thread records while no turn is running.
 
 use loomd_protocol::{ItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem};
-use loomd_store::rollout::Record;
+use loomd_store::rollout::{BaseInstructions, Record};
 use loomd_store::{Durability, Position};
 
 use super::memory::{Memory, UnwrittenItem};
@@ -57,6 +57,7 @@ impl Thread {
                 thread_id: self.id.to_string(),
                 turn_id,
                 completed_at_ms: jiff::Timestamp::now().as_millisecond(),
+                started_at_ms: None,
             }))
             .await;
     }
@@ -97,7 +98,43 @@ impl Thread {
         Ok((recorder, memory))
     }
 
-    async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
+    /// Writes the first records of a thread of which nothing is stored yet, and `records` behind them. Does nothing for a
+    /// thread that is stored or ephemeral, or whose first turn is running.
+    pub(super) async fn materialize(&mut self, records: Vec<Record>) -> Result<(), Refusal> {
+        if self.view.persistence() != Persistence::Pending || self.running.is_some() {
+            return Ok(());
+        }
+        let (mut recorder, memory) = self.prepare().await?;
+        let mut meta = self.meta.clone();
+        meta.git = crate::git::facts(&self.settings.cwd).await;
+        let model = self.profile.model(&self.settings.model);
+        meta.base_instructions = Some(BaseInstructions { text: self.instructions(&model).to_string() });
+        recorder.note(&Record::SessionMeta(meta))?;
+        for record in &records {
+            recorder.note(record)?;
+        }
+        recorder.flush(Durability::Synced).await?;
+        self.memory = Some(Box::new(memory));
+        self.view.mark_stored();
+        Ok(())
+    }
+
+    /// Appends a record while no turn is running.
+    pub(super) async fn append_idle(&mut self, record: &Record) -> Result<(), Refusal> {
+        if self.view.persistence() != Persistence::Stored {
+            return Ok(());
+        }
+        let (mut recorder, mut memory) = self.prepare().await?;
+        recorder.note(record)?;
+        recorder.flush(Durability::Flushed).await?;
+        if let Some(conversation) = &mut memory.conversation {
+            conversation.end = recorder.end;
+        }
+        self.memory = Some(Box::new(memory));
+        Ok(())
+    }
+
+    pub(super) async fn record_item(&mut self, item: ResponseItem) -> Result<(), Refusal> {
         let (mut recorder, mut memory) = self.prepare().await?;
         recorder.note(&Record::ResponseItem(item.clone()))?;
         if self.view.persistence() == Persistence::Stored {

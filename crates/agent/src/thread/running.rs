@@ -3,14 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, NonSteerableTurnKind, ServerNotification, ThreadItem,
-    Turn as WireTurn, TurnCompletedNotification, TurnError, TurnStartParams, TurnStartedNotification, TurnStatus,
+    CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
+    ServerNotification, SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn,
+    TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
 };
 use loomd_store::Position;
-use loomd_store::rollout::AgentStatus;
+use loomd_store::rollout::{AgentStatus, CompletedItem};
 use tokio::task::JoinError;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -21,15 +24,21 @@ use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
 use super::state::Thread;
+use crate::agent_tree::Notice;
+use crate::confinement::CommandPolicy;
 use crate::context;
 use crate::given_up::given_up;
+use crate::goals::TurnResult;
 use crate::guard::ActionCx;
-use crate::inbox::{Inbox, Input};
-use crate::message::message;
+use crate::inbox::{Inbox, Input, UserMessageInput};
+use crate::message::{agent_message, message};
 use crate::prompts;
+use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
-use crate::turn::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work, shell_command};
+use crate::turn::{
+    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command, usage,
+};
 use crate::turn_cx::TurnCx;
 use crate::view::Persistence;
 
@@ -38,63 +47,89 @@ const MAX_QUEUED: usize = 64;
 
 impl Thread {
     /// Starts a turn, or adds the input to the running one.
-    pub(crate) async fn start_turn(&mut self, mut params: TurnStartParams, reply: Reply<WireTurn>) {
-        if params.input.is_empty() {
+    pub(crate) async fn start_turn(
+        &mut self,
+        mut params: TurnStartParams,
+        chosen: Option<Box<CommandPolicy>>,
+        level: Level,
+        reply: Reply<WireTurn>,
+    ) {
+        if params.input.is_empty() && params.tool_output.is_none() && level < Level::V0_166 {
             return reply(Err(Refusal::invalid("input must not be empty")));
         }
-        let input = std::mem::take(&mut params.input);
-        let output_schema = params.output_schema.take();
+        if level >= Level::V0_166
+            && let Some(refusal) = self.running.as_ref().and_then(not_startable)
+        {
+            return reply(Err(refusal));
+        }
+        let mut answer = AnswerWork::of(&mut params);
+        answer.context = self.sent_context.update(params.additional_context.take().unwrap_or_default());
         let before = self.settings.clone();
         let disallowed = self.disallowed(&params);
         if disallowed.is_none() {
-            self.settings.change(&params);
+            self.settings.change(&params, chosen.map(|chosen| *chosen));
         }
         if self.running.is_some() {
-            return self.steer_or_queue(input, output_schema, reply);
+            self.settings_changed(&before).await;
+            return self.steer_or_queue(answer, reply);
         }
-        let (turn_id, work) = (new_turn_id(), Work::Answer { input, output_schema });
-        match self.begin_turn(turn_id.clone(), work, Some(reply)).await {
-            Ok(()) => self.publish_disallowed(turn_id, disallowed).await,
-            Err((refusal, reply)) => {
+        let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
+        let prepared = match self.prepare_turn().await {
+            Ok(prepared) => prepared,
+            Err(refusal) => {
                 self.settings = before;
-                refuse(reply, refusal);
+                return reply(Err(refusal));
             }
-        }
+        };
+        // Before the answer: a client that gets it knows the settings of its turn.
+        let prepared = self.settings_changed_under(&before, prepared).await;
+        reply(Ok(shown_turn(turn_id.clone(), &work)));
+        self.launch(prepared, turn_id.clone(), work).await;
+        self.publish_disallowed(turn_id, disallowed).await;
     }
 
     /// Starts a turn with the thread's settings, or adds the input to the running one.
     pub(crate) async fn submit(&mut self, input: Vec<UserInput>, reply: Reply<WireTurn>) {
         if self.running.is_some() {
-            return self.steer_or_queue(input, None, reply);
+            return self.steer_or_queue(AnswerWork::user(input), reply);
         }
-        let work = Work::Answer { input, output_schema: None };
+        let work = Work::Answer(Box::new(AnswerWork::user(input)));
         if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
             refuse(reply, refusal);
         }
     }
 
-    /// Adds input to the running turn. If that takes no more, the input becomes the next turn.
-    fn steer_or_queue(&mut self, input: Vec<UserInput>, output_schema: Option<JsonValue>, reply: Reply<WireTurn>) {
-        let input = match &self.running {
-            Some(running) if running.kind == TurnKind::Regular && !running.is_stopping() => {
-                match running.inbox.put(Input::User(input)) {
-                    Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
-                    Err(Input::User(input)) => input,
-                    Err(Input::Injected(_)) => Vec::new(),
+    /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
+    /// output schema, which is that of a whole turn.
+    fn steer_or_queue(&mut self, mut answer: AnswerWork, reply: Reply<WireTurn>) {
+        if let Some(running) = &self.running
+            && running.kind == TurnKind::Regular
+            && !running.is_stopping()
+            && answer.output_schema.is_none()
+            && let TurnInput::User(input) = &mut answer.input
+            && !input.content.is_empty()
+        {
+            for item in std::mem::take(&mut answer.context) {
+                if let Err(Input::Injected(item)) = running.inbox.put(Input::Injected(Box::new(item))) {
+                    answer.context.push(*item);
                 }
             }
-            _ => input,
-        };
+            match running.inbox.put(Input::User(std::mem::take(input))) {
+                Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
+                Err(Input::User(refused)) => *input = refused,
+                Err(Input::Injected(_) | Input::Agent { .. }) => {}
+            }
+        }
         if self.queued.len() >= MAX_QUEUED {
             return reply(Err(Refusal::invalid("too many turns wait for the running one")));
         }
         let turn_id = new_turn_id();
         reply(Ok(in_progress(turn_id.clone())));
-        self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer { input, output_schema }, replaces: false });
+        self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false });
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
-    fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
+    pub(super) fn disallowed(&self, params: &TurnStartParams) -> Option<String> {
         let requirements = &self.profile.config.requirements;
         let policy = params.approval_policy.as_ref().map(|policy| requirements.check_approval_policy(policy));
         let sandbox = params.sandbox_policy.as_ref().map(|policy| requirements.check_sandbox_policy(policy));
@@ -112,7 +147,7 @@ impl Thread {
         }
     }
 
-    pub(crate) fn steer(&self, expected: &str, input: Vec<UserInput>) -> Result<String, Refusal> {
+    pub(crate) fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
         let none = || Refusal::invalid("no active turn to steer");
         let running = self.running.as_ref().ok_or_else(none)?;
         if running.turn_id != expected {
@@ -134,8 +169,10 @@ impl Thread {
 
     /// Interrupts the running turn, or removes a queued one. Replies when the turn has stopped, at once when none is
     /// running.
-    pub(crate) async fn interrupt(&mut self, turn_id: &str, reply: Reply<()>) {
-        let Some(running) = &mut self.running else { return reply(Ok(())) };
+    pub(crate) async fn interrupt(&mut self, turn_id: &str, strict: bool, reply: Reply<()>) {
+        let Some(running) = &mut self.running else {
+            return reply(if strict { Err(Refusal::invalid("no active turn to interrupt")) } else { Ok(()) });
+        };
         if !turn_id.is_empty() && turn_id != running.turn_id {
             let at = self.queued.iter().position(|queued| queued.turn_id == turn_id);
             if let Some(queued) = at.and_then(|at| self.queued.remove(at)) {
@@ -201,14 +238,33 @@ impl Thread {
         work: Work,
         reply: Option<Reply<WireTurn>>,
     ) -> Result<(), (Refusal, Option<Reply<WireTurn>>)> {
-        self.record_notifications().await;
-        let (recorder, memory) = match self.prepare().await {
+        let prepared = match self.prepare_turn().await {
             Ok(prepared) => prepared,
             Err(refusal) => return Err((refusal, reply)),
         };
         if let Some(reply) = reply {
             reply(Ok(shown_turn(turn_id.clone(), &work)));
         }
+        self.launch(prepared, turn_id, work).await;
+        Ok(())
+    }
+
+    /// Takes the thread's lease for a turn that is about to start.
+    pub(super) async fn prepare_turn(&mut self) -> Result<(Recorder, Memory), Refusal> {
+        self.record_notifications().await;
+        self.prepare().await
+    }
+
+    /// Gives up the lease of a turn that does not start after all.
+    pub(super) fn put_back(&mut self, (recorder, memory): (Recorder, Memory)) {
+        drop(recorder);
+        self.memory = Some(Box::new(memory));
+    }
+
+    /// Starts a turn under the lease that was taken for it.
+    pub(super) async fn launch(&mut self, (recorder, memory): (Recorder, Memory), turn_id: String, work: Work) {
+        self.goals.begin_turn(self.settings.mode == ModeKind::Plan).await;
+        let goal_turn = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::Goal(_)));
         let Memory { conversation, session, rate_limits } = memory;
         let (cancel, inbox, replaced) = (CancellationToken::new(), Arc::new(Inbox::default()), Arc::default());
         let cx = Arc::new(TurnCx::new(
@@ -222,6 +278,7 @@ impl Thread {
             cancel.clone(),
             recorder,
             Arc::clone(&self.realtime_link),
+            Arc::clone(&self.guard.denials),
         ));
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
@@ -241,6 +298,7 @@ impl Thread {
             meta: (self.view.persistence() == Persistence::Pending).then(|| self.meta.clone()),
             subagents: self.subagents(),
             rate_limits,
+            goals: Arc::clone(&self.goals),
             replaced: Arc::clone(&replaced),
             progress: Progress::default(),
         };
@@ -248,7 +306,13 @@ impl Thread {
         let working = self.busy.begin();
         self.view.set_running_turn(Some(turn_id.clone()));
         self.view.change(&self.events, |status| (status.running, status.error) = (true, false)).await;
-        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: in_progress(turn_id.clone()) };
+        let root_turn_id = root_turn_id(&turn_id, &work);
+        let shown = WireTurn {
+            started_at: Some(cx.started.at.as_second()),
+            root_turn_id: Some(root_turn_id.clone()),
+            ..in_progress(turn_id.clone())
+        };
+        let started = TurnStartedNotification { thread_id: self.id.to_string(), turn: shown };
         self.events.publish(ServerNotification::TurnStarted(started)).await;
         let model = &self.settings.model;
         let span = tracing::debug_span!("turn", thread = %self.id, turn = %turn_id, model, outcome = Empty);
@@ -262,18 +326,20 @@ impl Thread {
             cancel,
             replaced,
             task,
+            root_turn_id,
+            goal_turn,
+            queued_message: false,
             interrupts: Vec::new(),
             _working: working,
         });
         self.tools.agent_tree.set(self.id, AgentStatus::Running);
-        Ok(())
     }
 
-    fn scope(&mut self, cx: &TurnCx) -> ModelScope {
+    pub(super) fn scope(&mut self, cx: &TurnCx) -> ModelScope {
         ModelScope {
             session_id: self.id.to_string(),
             subagent: (self.tools.role == Role::Child).then(|| "collab_spawn".into()),
-            instructions: self.instructions(cx),
+            instructions: self.instructions(&cx.model),
             shows_messages: true,
             records: true,
         }
@@ -281,16 +347,16 @@ impl Thread {
 
     /// The instructions of the last turn as long as the model is the same. A changed personality is sent in the
     /// conversation.
-    fn instructions(&mut self, cx: &TurnCx) -> Arc<str> {
-        if let Some((model, instructions)) = &self.instructions
-            && *model == self.settings.model
+    pub(super) fn instructions(&mut self, model: &ModelInfo) -> Arc<str> {
+        if let Some((last, instructions)) = &self.instructions
+            && *last == self.settings.model
         {
             return Arc::clone(instructions);
         }
         let configured = self.profile.config.config.personality;
         let initial = configured.or(context::personality(&self.settings, &self.profile));
-        let personality = initial.filter(|_| cx.model.supports_personality || !cx.model.known);
-        let instructions: Arc<str> = context::instructions(&self.profile, &cx.model, personality).into();
+        let personality = initial.filter(|_| model.supports_personality || !model.known);
+        let instructions: Arc<str> = context::instructions(&self.profile, model, personality).into();
         self.instructions = Some((self.settings.model.clone(), Arc::clone(&instructions)));
         instructions
     }
@@ -322,8 +388,18 @@ impl Thread {
         self.complete_open_items(&running.turn_id, running.cx.is_broken()).await;
         self.view.set_running_turn(None);
         self.record_notifications().await;
-        self.notify_parent(&outcome);
+        self.notify_parent(&outcome, &running.turn_id);
         self.realtime_link.turn_ended(&running.turn_id, outcome.error_text());
+        if running.queued_message {
+            self.settle_queued_message(&running.turn_id).await;
+        }
+        let result = self.turn_result(&running, &outcome);
+        self.interrupted = Some(result == TurnResult::Interrupted);
+        self.last_turn = Some(running.turn_id.clone());
+        self.goals.end_turn(&running.turn_id, result, running.goal_turn).await;
+        if running.goal_turn && !self.goals.limits().pause.is_zero() {
+            self.wake_at = Instant::now().checked_add(self.goals.limits().pause);
+        }
         for reply in running.interrupts {
             reply(Ok(()));
         }
@@ -350,27 +426,144 @@ impl Thread {
                 }))
                 .await;
         }
-        let turn = WireTurn { id: running.turn_id, items: Vec::new(), status, error, items_view: None };
-        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn };
+        let usage = running.cx.usage.lock().map(usage::breakdown);
+        self.mark_unread(&running.turn_id).await;
+        let times = running.cx.started.times();
+        let items: Vec<_> = running.cx.last_message().into_iter().collect();
+        let view = if items.is_empty() { TurnItemsView::NotLoaded } else { TurnItemsView::Summary };
+        let turn = WireTurn {
+            id: running.turn_id,
+            items,
+            status,
+            error,
+            items_view: Some(view),
+            started_at: times.started_at,
+            completed_at: times.completed_at,
+            duration_ms: times.duration_ms,
+            root_turn_id: Some(running.root_turn_id),
+        };
+        let completed = TurnCompletedNotification { thread_id: self.id.to_string(), turn, usage };
         self.events.publish(ServerNotification::TurnCompleted(completed)).await;
         self.begin_next().await;
+        if !matches!(result, TurnResult::Interrupted | TurnResult::Stopped) {
+            self.begin_idle_work().await;
+        }
+    }
+
+    /// What the end of a turn means for goals and for the queue.
+    fn turn_result(&self, running: &RunningTurn, outcome: &Outcome) -> TurnResult {
+        match outcome {
+            Outcome::Completed { .. } => TurnResult::Completed,
+            Outcome::Failed(error) if error.codex_error_info == Some(CodexErrorInfo::UsageLimitExceeded) => {
+                TurnResult::UsageLimited
+            }
+            Outcome::Failed(_) => TurnResult::Failed,
+            Outcome::Interrupted if self.closing || running.replaced.load(Ordering::Relaxed) => TurnResult::Stopped,
+            Outcome::Interrupted => TurnResult::Interrupted,
+        }
+    }
+
+    /// Marks the thread unread from a turn that ended.
+    async fn mark_unread(&self, turn_id: &str) {
+        if self.view.persistence() != Persistence::Stored || self.services.replayed.is_some() {
+            return;
+        }
+        let (id, turn_id) = (self.id, turn_id.to_owned());
+        match self.services.organiser.run(move |organiser| organiser.turn_ended(id, &turn_id)).await {
+            Ok(read_state) => {
+                let changed = ThreadReadStateChangedNotification { thread_id: id.to_string(), read_state };
+                self.events.publish(ServerNotification::ThreadReadStateChanged(changed)).await;
+            }
+            Err(error) => tracing::warn!(%error, thread = %id, "a thread could not be marked unread"),
+        }
     }
 
     /// Notifies the parent agent, before the end of the turn is published.
-    fn notify_parent(&self, outcome: &Outcome) {
+    fn notify_parent(&self, outcome: &Outcome, turn_id: &str) {
         let status = match outcome {
             Outcome::Completed { last_message } => AgentStatus::Completed(last_message.clone()),
             Outcome::Failed(error) => AgentStatus::Errored(error.message.clone()),
             Outcome::Interrupted => AgentStatus::Interrupted,
         };
-        let Ok(text) = prompts::subagent_notification(&self.id.to_string(), &status) else {
+        let Some(notice) = self.notice(&status, turn_id) else {
             return self.tools.agent_tree.set(self.id, status);
         };
-        let notification = Box::new(message("user", text));
-        let Some(parent) = self.tools.agent_tree.turn_ended(self.id, status, notification) else { return };
+        let Some(parent) = self.tools.agent_tree.turn_ended(self.id, status, notice) else { return };
         let host = Arc::clone(&self.host);
         // An idle parent records it at once. Not waited for: the parent may be waiting for this thread.
         tokio::spawn(async move { host.record_notifications(parent).await });
+    }
+
+    /// What the parent agent is told about the end of a turn.
+    fn notice(&self, status: &AgentStatus, turn_id: &str) -> Option<Notice> {
+        let agent_tree = &self.tools.agent_tree;
+        let agent = agent_tree.find(self.id)?;
+        let Some(path) = agent.path else {
+            let text = prompts::subagent_notification(&self.id.to_string(), status).ok()?;
+            return Some(Notice { item: Box::new(message("user", text)), activity: None });
+        };
+        let text = match status {
+            AgentStatus::Completed(text) => text.clone().unwrap_or_default(),
+            AgentStatus::Errored(text) => format!("The turn failed: {text}"),
+            _ => "The turn was interrupted.".into(),
+        };
+        let activity = CompletedItem::SubAgentActivity {
+            id: format!("subagent-completed-{turn_id}"),
+            kind: SubAgentActivityKind::Completed,
+            agent_thread_id: self.id.to_string(),
+            agent_path: path.clone(),
+            model: None,
+            reasoning_effort: None,
+        };
+        let item = Box::new(agent_message(path, agent_tree.path(agent.parent), text));
+        Some(Notice { item, activity: Some(activity) })
+    }
+
+    /// Notes that the user allows what the reviewer had denied, and tells the model before its next call.
+    pub(crate) async fn approve_denied(&mut self, event: &JsonValue, reply: Reply<()>) {
+        let action = match self.guard.denials.approve(event) {
+            Ok(Some(action)) => action,
+            Ok(None) => return reply(Ok(())),
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let item = message("developer", prompts::approved_denial(&action));
+        let running = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular);
+        if let Some(running) = running
+            && running.inbox.put(Input::Injected(Box::new(item.clone()))).is_ok()
+        {
+            return reply(Ok(()));
+        }
+        reply(self.record_item(item).await);
+    }
+
+    /// Takes a message of another agent: into the running turn, into a new one, or into the conversation.
+    pub(crate) async fn agent_message(&mut self, item: Box<ResponseItem>, start: bool, reply: Reply<()>) {
+        let mut input = Input::Injected(item);
+        if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular) {
+            input = match running.inbox.put(input) {
+                Ok(()) => return reply(Ok(())),
+                Err(refused) => refused,
+            };
+        }
+        let Input::Injected(item) = input else { return reply(Ok(())) };
+        if !start {
+            return reply(match self.running {
+                None => self.record_item(*item).await,
+                Some(_) => Err(Refusal::invalid("the agent takes no messages now")),
+            });
+        }
+        let work = Work::Answer(Box::new(AnswerWork { input: TurnInput::Message(*item), ..AnswerWork::default() }));
+        if self.running.is_some() {
+            if self.queued.len() >= MAX_QUEUED {
+                return reply(Err(Refusal::invalid("too many turns wait for the running one")));
+            }
+            self.queued.push_back(QueuedTurn { turn_id: new_turn_id(), work, replaces: false });
+            return reply(Ok(()));
+        }
+        reply(match self.begin_turn(new_turn_id(), work, None).await {
+            Ok(()) => Ok(()),
+            Err((refusal, _)) => Err(refusal),
+        });
     }
 
     fn subagents(&self) -> Vec<(String, String)> {
@@ -403,8 +596,9 @@ impl Thread {
             self.events.publish(ServerNotification::Error(error)).await;
         }
         let status = if error.is_some() { TurnStatus::Failed } else { TurnStatus::Interrupted };
-        let turn = WireTurn { id: turn_id, items: Vec::new(), status, error, items_view: None };
-        self.events.publish(ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id, turn })).await;
+        let turn = WireTurn { status, error, ..in_progress(turn_id) };
+        let completed = TurnCompletedNotification { thread_id, turn, usage: None };
+        self.events.publish(ServerNotification::TurnCompleted(completed)).await;
     }
 
     /// Completes the open items of a turn that ended, except commands in the background. Items of a turn that could not
@@ -426,23 +620,43 @@ pub(crate) fn new_turn_id() -> String {
     Uuid::now_v7().to_string()
 }
 
-fn in_progress(id: String) -> WireTurn {
-    WireTurn { id, items: Vec::new(), status: TurnStatus::InProgress, error: None, items_view: None }
+pub(super) fn in_progress(id: String) -> WireTurn {
+    let root_turn_id = Some(id.clone());
+    WireTurn { id, items_view: Some(TurnItemsView::NotLoaded), root_turn_id, ..WireTurn::default() }
 }
 
 /// The turn of a response. That of a review has the review's hint as its first item.
 fn shown_turn(id: String, work: &Work) -> WireTurn {
     let mut turn = in_progress(id);
+    turn.root_turn_id = Some(root_turn_id(&turn.id, work));
     if let Work::Review { hint, .. } = work {
         let content = vec![UserInput::Text { text: hint.clone(), text_elements: Vec::new() }];
-        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content });
+        turn.items.push(ThreadItem::UserMessage { id: turn.id.clone(), content, client_id: None });
     }
     turn
+}
+
+/// The turn that a turn belongs to, as its request says: itself unless another is named.
+fn root_turn_id(turn_id: &str, work: &Work) -> String {
+    match work {
+        Work::Answer(answer) => answer.labels.root_turn_id.clone().unwrap_or_else(|| turn_id.to_owned()),
+        _ => turn_id.to_owned(),
+    }
 }
 
 fn refuse(reply: Option<Reply<WireTurn>>, refusal: Refusal) {
     if let Some(reply) = reply {
         reply(Err(refusal));
+    }
+}
+
+/// The refusal of a turn that would have to steer the running one, which takes no input.
+fn not_startable(running: &RunningTurn) -> Option<Refusal> {
+    match running.kind {
+        _ if running.is_stopping() => None,
+        TurnKind::Review => Some(not_steerable(NonSteerableTurnKind::Review, "cannot steer a review turn")),
+        TurnKind::Compact => Some(not_steerable(NonSteerableTurnKind::Compact, "cannot steer a compact turn")),
+        TurnKind::Regular | TurnKind::ShellCommand => None,
     }
 }
 

@@ -40,6 +40,12 @@ pub(crate) struct RunningTurn {
     /// Set before it is interrupted when another turn replaces it.
     pub(super) replaced: Arc<AtomicBool>,
     pub(super) task: AbortOnDropHandle<TurnEnd>,
+    /// The turn that it belongs to, itself unless a client named another.
+    pub(super) root_turn_id: String,
+    /// It was started for the thread's goal.
+    pub(super) goal_turn: bool,
+    /// It was started for a queued message, which is removed at its end.
+    pub(super) queued_message: bool,
     /// Replies to `turn/interrupt`, called when it has stopped.
     pub(super) interrupts: Vec<Reply<()>>,
     pub(super) _working: BusyGuard,
@@ -56,7 +62,7 @@ pub(super) enum TurnKind {
 impl TurnKind {
     pub(super) fn of(work: &Work) -> Self {
         match work {
-            Work::Answer { .. } => Self::Regular,
+            Work::Answer(_) => Self::Regular,
             Work::Compact => Self::Compact,
             Work::Review { .. } => Self::Review,
             Work::ShellCommand { .. } => Self::ShellCommand,

@@ -2,16 +2,20 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_skills::WatchGuard;
 use loomd_store::rollout::SessionMeta;
 use loomd_store::{Reader, Store, ThreadId};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::memory::{Memory, UnwrittenItem};
 use super::running_turn::{QueuedTurn, RunningTurn};
+use crate::additional_context::SentContext;
 use crate::busy::Busy;
 use crate::event_log::EventLog;
+use crate::goals::GoalCx;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
 use crate::realtime::RealtimeSession;
@@ -46,6 +50,18 @@ pub(crate) struct Thread {
     pub running: Option<RunningTurn>,
     /// Ends of items that could not be recorded yet.
     pub unwritten: Vec<UnwrittenItem>,
+    /// The goal of the thread.
+    pub goals: Arc<GoalCx>,
+    /// Whether the last turn was interrupted; `None` when only the rollout knows.
+    pub interrupted: Option<bool>,
+    /// The context of clients that the model was sent.
+    pub sent_context: SentContext,
+    /// The last turn that ended while the thread was loaded.
+    pub last_turn: Option<String>,
+    /// When the goal may start its next turn, if it has to wait.
+    pub wake_at: Option<Instant>,
+    /// The thread is being unloaded and starts no more turns.
+    pub closing: bool,
     /// Turns that wait for the running one.
     pub queued: VecDeque<QueuedTurn>,
     pub realtime: Option<RealtimeSession>,
@@ -54,6 +70,10 @@ pub(crate) struct Thread {
     pub busy: Arc<Busy>,
     /// The number of open elicitations outside of the protocol, as clients count them.
     pub elicitations: u64,
+    /// How long it stays loaded once it has neither subscribers nor turns; `None` as long as it is not to be unloaded.
+    pub unload_delay: Option<Duration>,
+    /// The instruction files in force.
+    pub instruction_sources: Arc<[String]>,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
     /// Its skills are watched as long as this is held.

@@ -11,6 +11,7 @@ use loomd_protocol::{
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
@@ -18,6 +19,7 @@ use super::running_turn::RunningTurn;
 use super::state::Thread;
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
+use crate::project_doc::ProjectDocs;
 use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
 use crate::turn::usage;
@@ -26,6 +28,9 @@ use crate::view::Persistence;
 
 /// How long an idle thread keeps its conversation in memory. It is read again when needed.
 const IDLE_MEMORY_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// How long a thread without subscribers and turns stays loaded, unless that is configured.
+const UNLOAD_DELAY_SECONDS: u64 = 60;
 
 /// The pause before a failed write is retried.
 const WRITE_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -59,10 +64,18 @@ impl Thread {
             drop(registration);
             return reply(Err(refusal));
         }
+        let (resumed, forked) =
+            (matches!(first, LoadReason::Resumed { .. }), matches!(first, LoadReason::Forked { .. }));
         self.begin(first, reply).await;
         self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
+        if resumed {
+            self.resume_goal().await;
+        } else if forked {
+            self.publish_forked_goal().await;
+        }
         let mut closed = None;
         loop {
+            let unloads_after = self.unloads_after();
             let op = tokio::select! {
                 ended = RunningTurn::ended(&mut self.running) => {
                     self.turn_ended(ended).await;
@@ -73,6 +86,14 @@ impl Thread {
                     continue;
                 }
                 op = ops.recv() => op,
+                () = sleep_until(self.wake_at), if self.wake_at.is_some() => {
+                    self.wake_at = None;
+                    self.begin_idle_work().await;
+                    continue;
+                }
+                () = tokio::time::sleep(unloads_after.unwrap_or_default()), if unloads_after.is_some() => {
+                    break;
+                }
                 () = tokio::time::sleep(WRITE_RETRY_DELAY), if self.can_retry_writes() => {
                     self.retry_writes().await;
                     continue;
@@ -96,6 +117,7 @@ impl Thread {
                 }
             }
         }
+        self.closing = true;
         self.end_realtime().await;
         self.stop_turns().await;
         self.stop_terminals(&mut ops).await;
@@ -121,7 +143,9 @@ impl Thread {
     }
 
     async fn begin(&mut self, first: LoadReason, reply: Reply<Opened>) {
-        let mut opened = Opened { thread: self.view.thread(), settings: self.settings.clone() };
+        self.view.show_settings(&self.settings);
+        self.instruction_sources = self.find_instruction_sources().await;
+        let mut opened = self.opened(self.view.thread());
         match first {
             LoadReason::Started { notices } => {
                 reply(Ok(opened.clone()));
@@ -148,13 +172,37 @@ impl Thread {
         }
     }
 
+    fn opened(&self, thread: WireThread) -> Opened {
+        let instruction_sources = Arc::clone(&self.instruction_sources);
+        Opened { thread, settings: self.settings.clone(), instruction_sources }
+    }
+
+    /// Finds the instruction files of the working directory.
+    async fn find_instruction_sources(&self) -> Arc<[String]> {
+        let (home, cwd) = (self.services.home.clone(), self.settings.cwd.clone());
+        let config = &self.profile.config.config;
+        let markers = config.project_root_markers();
+        let fallbacks = config.project_doc_fallback_filenames.clone().unwrap_or_default();
+        let found = tokio::task::spawn_blocking(move || {
+            let docs = ProjectDocs {
+                home: &home,
+                cwd: std::path::Path::new(&cwd),
+                root_markers: &markers,
+                fallback_names: &fallbacks,
+                max_bytes: 0,
+            };
+            docs.sources().into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+        });
+        found.await.unwrap_or_default()
+    }
+
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, reply } => {
                 self.join(subscriber, turns, reply).await;
             }
-            Op::Leave { subscriber, reply, left } => {
-                let next = self.leave(subscriber, reply).await;
+            Op::Leave { subscriber, ends, reply, left } => {
+                let next = self.leave(subscriber, ends, reply).await;
                 if next == Next::Unload {
                     self.left = Some(left);
                 }
@@ -172,9 +220,22 @@ impl Thread {
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
             Op::Show { turns, reply } => reply(self.show(turns).await),
-            Op::StartTurn { params, reply } => self.start_turn(*params, reply).await,
+            Op::StartTurn { params, chosen, level, reply } => self.start_turn(*params, chosen, level, reply).await,
+            Op::UpdateSettings { params, chosen, reply } => self.update_settings(*params, chosen, reply).await,
+            Op::UpdateTurn { turn_id, change, reply } => reply(Ok(self.update_turn(&turn_id, change))),
+            Op::Revert { before, reply } => self.revert(before, reply).await,
+            Op::Inject { items, reply } => self.inject(items, reply).await,
+            Op::ListTerminals(reply) => reply(Ok(self.list_terminals())),
+            Op::EndTerminal { process_id, reply } => reply(Ok(self.tools.terminals.end(process_id))),
             Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
-            Op::Interrupt { turn_id, reply } => self.interrupt(&turn_id, reply).await,
+            Op::Interrupt { turn_id, strict, reply } => self.interrupt(&turn_id, strict, reply).await,
+            Op::SetGoal { change, reply } => self.set_goal(change, reply).await,
+            Op::ClearGoal(reply) => self.clear_goal(reply).await,
+            Op::Enqueue { client_id, input, reply } => self.enqueue(client_id, input, reply).await,
+            Op::StartQueued { message, reply } => self.start_queued(message, reply).await,
+            Op::Sample { params, cancel, reply } => self.sample(*params, cancel, reply).await,
+            Op::ApproveDenied { event, reply } => self.approve_denied(&event, reply).await,
+            Op::AgentMessage { message, start, reply } => self.agent_message(message, start, reply).await,
             Op::Replace { work, reply } => self.replace(work, reply).await,
             Op::ItemEnded { ended, done } => {
                 self.item_ended(*ended).await;
@@ -196,13 +257,33 @@ impl Thread {
         Next::Stay
     }
 
-    async fn leave(&mut self, subscriber: Subscriber, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
+    /// Ends a subscription. With the last one the thread is unloaded, at once if `ends`, else after a delay and not
+    /// while a turn runs.
+    async fn leave(&mut self, subscriber: Subscriber, ends: bool, reply: Reply<ThreadUnsubscribeStatus>) -> Next {
         let Some(left) = self.events.unsubscribe(subscriber).await else {
             reply(Ok(ThreadUnsubscribeStatus::NotSubscribed));
             return Next::Stay;
         };
         reply(Ok(ThreadUnsubscribeStatus::Unsubscribed));
-        if left == 0 { Next::Unload } else { Next::Stay }
+        if left > 0 {
+            return Next::Stay;
+        }
+        let delay = self.profile.config.config.thread_unload_delay_secs.unwrap_or(UNLOAD_DELAY_SECONDS);
+        self.unload_delay = Some(Duration::from_secs(delay)).filter(|_| !ends);
+        match ends || (delay == 0 && self.is_idle()) {
+            true => Next::Unload,
+            false => Next::Stay,
+        }
+    }
+
+    /// Whether no turn is running or waits.
+    fn is_idle(&self) -> bool {
+        self.running.is_none() && self.queued.is_empty()
+    }
+
+    /// How long the thread stays loaded from now on, if it is to be unloaded.
+    fn unloads_after(&self) -> Option<Duration> {
+        self.unload_delay.filter(|_| self.is_idle() && self.events.subscribers().is_empty())
     }
 
     /// Sends a client the snapshot of the thread and subscribes it. The running turn goes on, and publishes, while the
@@ -223,8 +304,10 @@ impl Thread {
                 if let Some(turn) = self.running_turn(&mut thread.turns) {
                     join.show(turn);
                 }
-                reply(Ok(Opened { thread, settings: self.settings.clone() }));
+                self.unload_delay = None;
+                reply(Ok(self.opened(thread)));
                 join.subscribe().await;
+                self.notify_goal(subscriber).await;
             }
             Err(refusal) => {
                 reply(Err(refusal));
@@ -234,7 +317,7 @@ impl Thread {
     }
 
     /// Ends the running turn before the thread is unloaded.
-    async fn stop_turns(&mut self) {
+    pub(super) async fn stop_turns(&mut self) {
         for queued in std::mem::take(&mut self.queued) {
             self.publish_not_started(queued.into_turn_id(), None).await;
         }
@@ -330,14 +413,18 @@ impl Thread {
         reader.writer().await?.append(batch, Durability::Synced).await?;
         let thread = self.show(true).await?;
         let usage = match usage {
-            Some(usage) => Some(self.record_usage(usage, &thread).await?),
+            Some(usage) => Some(self.record_usage(usage, &thread.turns).await?),
             None => None,
         };
         Ok((thread, usage))
     }
 
     /// Records the usage after a rollback: the total stays, the last usage is estimated from what is left.
-    async fn record_usage(&self, mut usage: TokenUsageInfo, left: &WireThread) -> Result<TokenUsageInfo, Refusal> {
+    pub(super) async fn record_usage(
+        &self,
+        mut usage: TokenUsageInfo,
+        left: &[WireTurn],
+    ) -> Result<TokenUsageInfo, Refusal> {
         usage.last_token_usage = TokenUsage { total_tokens: estimate(left), ..TokenUsage::default() };
         let count = TokenCount { info: Some(usage), rate_limits: None };
         let mut batch = Batch::new();
@@ -352,7 +439,7 @@ impl Thread {
     }
 
     /// The thread as it is now.
-    async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
+    pub(super) async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
         let turns = self.read_turns(with_turns).await?;
         let mut thread = self.stored(turns).await?;
         if let Some(turn) = self.running_turn(&mut thread.turns) {
@@ -389,6 +476,7 @@ impl Thread {
         let stored = self.store.find(self.id, None).await?;
         thread = stored.to_wire(&self.settings.model_provider);
         thread.status = status;
+        self.view.dress(&mut thread);
         if let Some(mut turns) = turns {
             turns.read_on(self.reader()?).await?;
             thread.turns = turns.finish();
@@ -412,7 +500,7 @@ impl Thread {
     }
 
     async fn publish_started(&self, thread: WireThread) {
-        self.broadcast(ServerNotification::ThreadStarted(ThreadStartedNotification { thread })).await;
+        self.broadcast(ServerNotification::ThreadStarted(ThreadStartedNotification { thread: Box::new(thread) })).await;
     }
 
     async fn publish_usage(&self, usage: TokenUsageInfo) {
@@ -425,8 +513,16 @@ impl Thread {
         self.events.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
     }
 
-    async fn broadcast(&self, notification: ServerNotification) {
+    pub(super) async fn broadcast(&self, notification: ServerNotification) {
         self.events.broadcast(notification).await;
+    }
+}
+
+/// Resolves at an instant; never without one.
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -451,10 +547,9 @@ pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {
 }
 
 /// Four bytes a token, over the texts of the items.
-fn estimate(thread: &WireThread) -> i64 {
+fn estimate(turns: &[WireTurn]) -> i64 {
     use loomd_protocol::{ThreadItem, UserInput};
-    let bytes: usize = thread
-        .turns
+    let bytes: usize = turns
         .iter()
         .flat_map(|turn| &turn.items)
         .map(|item| match item {

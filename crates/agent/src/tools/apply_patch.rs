@@ -38,6 +38,10 @@ impl Tool for ApplyPatch {
         ToolName::plain("apply_patch")
     }
 
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         Some(match form(scope.turn)? {
             Form::Freeform => ToolSpec::Custom {
@@ -100,7 +104,9 @@ pub(super) async fn intercepted(cx: &ToolCx, call: &Call, argv: &[String], cwd: 
             _ if is_free_form(&cx.action.turn) => as_text(&done),
             _ => as_json(&done),
         };
-        Output { notes: vec![message("user", note)], ..body.into() }
+        // The newer release no longer comments on it.
+        let notes = if cx.action.turn.profile.has_newer_tools() { Vec::new() } else { vec![message("user", note)] };
+        Output { notes, ..body.into() }
     }))
 }
 

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::agents::{CloseAgent, ResumeAgent, SendInput, SpawnAgent, WaitAgent};
+use super::agents::{CloseAgent, InNamespace, Plain, ResumeAgent, SendInput, SpawnAgent, WaitAgent};
 use super::apply_patch::ApplyPatch;
+use super::collaboration;
 use super::exec_command::ExecCommand;
+use super::goals::{CreateGoal, GetGoal, UpdateGoal};
 use super::hosted::{ImageGeneration, WebSearch};
 use super::request_permissions::RequestPermissions;
 use super::request_user_input::RequestUserInput;
@@ -32,16 +34,30 @@ static TOOLS: LazyLock<ToolList> = LazyLock::new(|| {
         Arc::new(Alias("container.exec")),
         Arc::new(Alias("local_shell")),
         Arc::new(UpdatePlan),
+        Arc::new(GetGoal),
+        Arc::new(CreateGoal),
+        Arc::new(UpdateGoal),
         Arc::new(RequestUserInput),
         Arc::new(RequestPermissions),
         Arc::new(ApplyPatch),
         Arc::new(WebSearch),
         Arc::new(ImageGeneration),
         Arc::new(ViewImage),
-        Arc::new(SpawnAgent),
-        Arc::new(SendInput),
-        Arc::new(ResumeAgent),
-        Arc::new(WaitAgent),
-        Arc::new(CloseAgent),
+        Arc::new(Plain(SpawnAgent)),
+        Arc::new(Plain(SendInput)),
+        Arc::new(Plain(ResumeAgent)),
+        Arc::new(Plain(WaitAgent)),
+        Arc::new(Plain(CloseAgent)),
+        Arc::new(InNamespace(SpawnAgent)),
+        Arc::new(InNamespace(SendInput)),
+        Arc::new(InNamespace(ResumeAgent)),
+        Arc::new(InNamespace(WaitAgent)),
+        Arc::new(InNamespace(CloseAgent)),
+        Arc::new(collaboration::SpawnAgent),
+        Arc::new(collaboration::SendMessage),
+        Arc::new(collaboration::FollowupTask),
+        Arc::new(collaboration::InterruptAgent),
+        Arc::new(collaboration::ListAgents),
+        Arc::new(collaboration::WaitAgent),
     ])
 });

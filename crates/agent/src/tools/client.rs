@@ -63,16 +63,17 @@ impl Tool for ClientTool {
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
-        Box::pin(run(cx, call))
+        Box::pin(run(cx, call, self.namespace.as_deref()))
     }
 }
 
-async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
+async fn run(cx: &ToolCx, call: &Call, namespace: Option<&str>) -> ToolResult {
     let arguments: JsonValue = call.arguments()?;
     let turn = &cx.action.turn;
     let begun = Instant::now();
     let item = |status, content_items: Option<Vec<Content>>, success| ThreadItem::DynamicToolCall {
         id: call.id.clone(),
+        namespace: namespace.map(str::to_owned),
         tool: call.name.clone(),
         arguments: arguments.clone(),
         status,
@@ -85,6 +86,7 @@ async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
         thread_id: turn.thread_id.clone(),
         turn_id: turn.turn_id.clone(),
         call_id: call.id.clone(),
+        namespace: namespace.map(str::to_owned),
         tool: call.name.clone(),
         arguments: arguments.clone(),
     };
@@ -98,6 +100,7 @@ async fn run(cx: &ToolCx, call: &Call) -> ToolResult {
     let event = StoredResponse {
         call_id: call.id.clone(),
         turn_id: turn.turn_id.clone(),
+        namespace: namespace.map(str::to_owned),
         tool: call.name.clone(),
         arguments: arguments.clone(),
         content_items: response.content_items.clone(),

@@ -8,6 +8,7 @@ use super::net_diff::NetDiff;
 use super::scope::{Role, ToolScope};
 use crate::agent_tree::AgentTree;
 use crate::extensions::SkillNeeds;
+use crate::goals::GoalCx;
 use crate::guard::ActionCx;
 use crate::hooks::ThreadHooks;
 use crate::host::ToolHost;
@@ -27,6 +28,7 @@ pub(crate) struct ToolCx {
 /// What the tools of a thread share from turn to turn.
 #[derive(Clone)]
 pub(crate) struct ThreadTools {
+    pub goals: Arc<GoalCx>,
     pub role: Role,
     /// The number of parents of the thread's agent.
     pub depth: i32,

@@ -52,6 +52,10 @@ impl Tool for ExecCommand {
         ToolName::plain("exec_command")
     }
 
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let wanted = scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec);
         wanted.then(|| {
@@ -107,7 +111,14 @@ impl Tool for ExecCommand {
 async fn start(cx: &ToolCx, call: &Call, argv: Vec<String>, cwd: PathBuf, args: &Args) -> ToolResult {
     let turn = &cx.action.turn;
     let reserved = cx.thread.terminals.sessions.reserve();
-    let mut session = Session { call_id: call.id.clone(), turn_id: turn.turn_id.clone(), id: reserved.id(), argv, cwd };
+    let mut session = Session {
+        call_id: call.id.clone(),
+        turn_id: turn.turn_id.clone(),
+        id: reserved.id(),
+        argv,
+        cwd,
+        script: args.cmd.clone(),
+    };
     turn.started(session.item(None)).await;
     let (argv, cwd) = (session.argv.clone(), session.cwd.clone());
     let candidate =
@@ -253,7 +264,9 @@ async fn declined(cx: &ToolCx, session: &Session, denial: Denial, args: &Args) -
 fn leave_running(cx: &ToolCx, session: Session, ended: oneshot::Receiver<SessionEnd>) {
     let shown = CancellationToken::new();
     let argv = session.argv.as_slice().into();
-    cx.thread.terminals.opened(session.id, TerminalSession { item_id: session.call_id.clone(), argv, shown });
+    let (item_id, script, cwd) =
+        (session.call_id.clone(), session.script.clone(), session.cwd.to_string_lossy().into_owned());
+    cx.thread.terminals.opened(session.id, TerminalSession { item_id, argv, script, cwd, shown });
     let (host, terminals) = (Arc::clone(&cx.thread.host), Arc::clone(&cx.thread.terminals));
     let thread = cx.action.turn.thread;
     tokio::spawn(async move {
@@ -272,6 +285,8 @@ struct Session {
     id: u32,
     argv: Vec<String>,
     cwd: PathBuf,
+    /// As the model wrote it.
+    script: String,
 }
 
 impl Session {

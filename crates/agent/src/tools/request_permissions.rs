@@ -46,6 +46,10 @@ impl Tool for RequestPermissions {
         ToolName::plain("request_permissions")
     }
 
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let paths = || array(json!({ "type": "string" }), "Paths, absolute or relative to the working directory.");
         scope.has(Feature::RequestPermissionsTool).then(|| {

@@ -39,6 +39,10 @@ impl Tool for Shell {
         ToolName::plain("shell")
     }
 
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let wanted = scope.has(Feature::ShellTool)
             && !scope.has(Feature::UnifiedExec)
@@ -76,6 +80,10 @@ impl Tool for Shell {
 impl Tool for Alias {
     fn name(&self) -> ToolName<'_> {
         ToolName::plain(self.0)
+    }
+
+    fn needs_environment(&self) -> bool {
+        true
     }
 
     fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {

@@ -35,6 +35,10 @@ impl Tool for ShellCommand {
         ToolName::plain("shell_command")
     }
 
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let wanted = scope.has(Feature::ShellTool)
             && !scope.has(Feature::UnifiedExec)

@@ -12,4 +12,9 @@ pub(crate) trait ToolSource: Send + Sync {
     /// The tools of one model call. Must not block: a source that gets its tools from elsewhere keeps the list that it
     /// got last, and returns the same list as long as it has not changed.
     fn snapshot(&self) -> ToolList;
+
+    /// Whether the tools are those of MCP servers.
+    fn is_mcp(&self) -> bool {
+        false
+    }
 }

@@ -23,6 +23,16 @@ pub(crate) trait Tool: Send + Sync {
     /// The spec that the model is sent; `None` when the tool is not offered in this scope.
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec>;
 
+    /// The namespace that the model is sent the spec in, with a description; `None` for a tool of its own.
+    fn group(&self) -> Option<ToolGroup> {
+        None
+    }
+
+    /// Whether a call names this tool.
+    fn matches(&self, call: &Call) -> bool {
+        self.name().matches(call)
+    }
+
     /// Whether it may run beside others of the same answer, provided that it was offered.
     fn parallel(&self) -> bool {
         false
@@ -31,6 +41,11 @@ pub(crate) trait Tool: Send + Sync {
     /// Whether it can be called in this scope, offered or not.
     fn callable(&self, _scope: &ToolScope<'_>) -> bool {
         true
+    }
+
+    /// Whether it works on the machine of the thread, which a thread without an environment does not have.
+    fn needs_environment(&self) -> bool {
+        false
     }
 
     /// Whether it has no effect but notifications, so that a replay runs it again.
@@ -50,6 +65,13 @@ pub(crate) trait Tool: Send + Sync {
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a>;
+}
+
+/// A namespace of tools, which is offered as one tool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ToolGroup {
+    pub name: &'static str,
+    pub description: &'static str,
 }
 
 /// The name by which a model calls a tool.

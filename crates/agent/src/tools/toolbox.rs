@@ -5,10 +5,37 @@ use std::sync::Arc;
 use loomd_model::{ToolSpec, Tools};
 
 use super::cx::ToolCx;
+use super::scope::ToolScope;
 use super::source::{ToolList, ToolSource};
-use super::tool::Tool;
+use super::tool::{Tool, ToolGroup};
 use crate::guard::ActionCx;
 use crate::tool_call::Call;
+
+/// Whether a tool has the environment that it needs.
+fn has_environment(scope: &ToolScope<'_>, tool: &dyn Tool) -> bool {
+    scope.turn.profile.has_environment || !tool.needs_environment()
+}
+
+/// Puts the specs of a namespace into one, in the place of its first.
+fn grouped(specs: impl Iterator<Item = (Option<ToolGroup>, ToolSpec)>) -> Vec<ToolSpec> {
+    let mut all: Vec<(Option<ToolGroup>, Vec<ToolSpec>)> = Vec::new();
+    for (group, spec) in specs {
+        match all.iter_mut().find(|(known, _)| group.is_some() && *known == group) {
+            Some((_, members)) => members.push(spec),
+            None => all.push((group, vec![spec])),
+        }
+    }
+    let namespace = |group: ToolGroup, members: Vec<ToolSpec>| {
+        ToolSpec::Other(serde_json::json!({
+            "type": "namespace", "name": group.name, "description": group.description, "tools": members,
+        }))
+    };
+    let specs = all.into_iter().flat_map(|(group, members)| match group {
+        Some(group) => vec![namespace(group, members)],
+        None => members,
+    });
+    specs.collect()
+}
 
 /// A snapshot of all sources, and the specs that the model is sent.
 pub(crate) struct Toolbox {
@@ -22,7 +49,12 @@ impl Toolbox {
     pub fn new(cx: Arc<ToolCx>, sources: Arc<[Arc<dyn ToolSource>]>) -> Self {
         let lists: Vec<ToolList> = sources.iter().map(|source| source.snapshot()).collect();
         let scope = cx.scope();
-        let specs = lists.iter().flat_map(|list| list.iter()).filter_map(|tool| tool.spec(&scope)).collect();
+        let tools = lists.iter().flat_map(|list| list.iter());
+        let specs = grouped(
+            tools
+                .filter(|tool| has_environment(&scope, &***tool))
+                .filter_map(|tool| Some((tool.group(), tool.spec(&scope)?))),
+        );
         Self { cx, sources, lists, offered: Arc::new(Tools::new(specs)) }
     }
 
@@ -47,13 +79,19 @@ impl Toolbox {
 
     /// Whether the model was sent the spec of a tool of this name.
     pub(super) fn offers(&self, name: &str) -> bool {
-        self.offered.specs().iter().map(ToolSpec::name).any(|offered| offered == name)
+        let in_namespace = |spec: &ToolSpec| match spec {
+            ToolSpec::Other(value) => {
+                value["tools"].as_array().is_some_and(|tools| tools.iter().any(|tool| tool["name"] == name))
+            }
+            _ => false,
+        };
+        self.offered.specs().iter().any(|offered| offered.name() == name || in_namespace(offered))
     }
 
     /// The tool that a call names: of several with the same name, the first that can be called.
     pub(super) fn find(&self, call: &Call) -> Option<&Arc<dyn Tool>> {
         let scope = self.cx.scope();
         let mut tools = self.lists.iter().flat_map(|list| list.iter());
-        tools.find(|tool| tool.name().matches(call) && tool.callable(&scope))
+        tools.find(|tool| tool.matches(call) && tool.callable(&scope) && has_environment(&scope, &***tool))
     }
 }

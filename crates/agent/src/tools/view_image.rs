@@ -26,7 +26,16 @@ impl Tool for ViewImage {
         ToolName::plain("view_image")
     }
 
-    fn spec(&self, _: &ToolScope<'_>) -> Option<ToolSpec> {
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
+    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+        let config = &scope.turn.profile.config.config;
+        let configured = config.tools.as_ref().and_then(|tools| tools.view_image).or(config.tools_view_image);
+        if configured == Some(false) {
+            return None;
+        }
         Some(function(
             "view_image",
             "Shows you an image file of the user's machine. Use it when a path is given or an image was made, and \

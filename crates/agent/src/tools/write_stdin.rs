@@ -37,6 +37,10 @@ impl Tool for WriteStdin {
         ToolName::plain("write_stdin")
     }
 
+    fn needs_environment(&self) -> bool {
+        true
+    }
+
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let wanted = scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec);
         wanted.then(|| {

@@ -1,10 +1,12 @@
 //! One answer of the model, event by event: notifications while items stream in, records when they are done.
 
+use loomd_config::Feature;
 use loomd_model::ModelEvent;
 use loomd_protocol::{
-    AgentMessageDeltaNotification, ContentItem, MessagePhase, PlanDeltaNotification, ReasoningItemContent,
-    ReasoningItemReasoningSummary, ReasoningSummaryPartAddedNotification, ReasoningSummaryTextDeltaNotification,
-    ReasoningTextDeltaNotification, ResponseItem, ServerNotification, ThreadItem,
+    AgentMessageDeltaNotification, ContentItem, FileChangePatchUpdatedNotification, MessagePhase,
+    PlanDeltaNotification, ReasoningItemContent, ReasoningItemReasoningSummary, ReasoningSummaryPartAddedNotification,
+    ReasoningSummaryTextDeltaNotification, ReasoningTextDeltaNotification, ResponseItem, ServerNotification,
+    ThreadItem,
 };
 use loomd_store::rollout::{
     AgentMessage, AgentReasoning, AgentReasoningRawContent, CompletedItem, Event, ItemCompleted, Record,
@@ -12,6 +14,7 @@ use loomd_store::rollout::{
 use uuid::Uuid;
 
 use super::hosted;
+use super::patch_stream::PatchStream;
 use super::task::TurnTask;
 use crate::message::text_of;
 use crate::tool_call::Call;
@@ -36,6 +39,11 @@ enum ItemKind {
     },
     /// A tool that the provider runs itself.
     Hosted,
+    /// A patch that is being written, with the id of its call.
+    Patch {
+        call_id: String,
+        patch: PatchStream,
+    },
 }
 
 struct OpenMessage {
@@ -59,6 +67,20 @@ impl TurnTask {
                 {
                     let pieces = message.visible.push(&delta);
                     self.show_pieces(id, message, pieces).await;
+                }
+            }
+            ModelEvent::InputDelta { item_id, delta } => {
+                if let Some(OpenItem { kind: ItemKind::Patch { call_id, patch }, .. }) =
+                    answer.find(item_id.as_deref(), |kind| matches!(kind, ItemKind::Patch { .. }))
+                    && let Some(changes) = patch.push(&delta)
+                {
+                    let updated = FileChangePatchUpdatedNotification {
+                        thread_id: self.cx.thread_id.clone(),
+                        turn_id: self.cx.turn_id.clone(),
+                        item_id: call_id.clone(),
+                        changes,
+                    };
+                    self.cx.publish(ServerNotification::FileChangePatchUpdated(updated)).await;
                 }
             }
             ModelEvent::SummaryPartAdded { item_id, index } => {
@@ -138,6 +160,9 @@ impl TurnTask {
                 }
                 ItemKind::Hosted
             }
+            ResponseItem::CustomToolCall { name, call_id, .. } if name == "apply_patch" && self.streams_patches() => {
+                ItemKind::Patch { call_id, patch: PatchStream::default() }
+            }
             _ => return,
         };
         answer.open.push(OpenItem { id, kind });
@@ -161,6 +186,7 @@ impl TurnTask {
             | ResponseItem::CustomToolCall { .. }
             | ResponseItem::LocalShellCall { .. }
             | ResponseItem::ToolSearchCall { .. } => {
+                answer.take(id.as_deref(), |kind| matches!(kind, ItemKind::Patch { .. }));
                 self.append(&item).await;
                 if let Some(call) = Call::of(&item) {
                     self.progress.calls.launch(&self.toolbox, call);
@@ -169,6 +195,11 @@ impl TurnTask {
             ResponseItem::Compaction { .. } => self.append(&item).await,
             _ => {}
         }
+    }
+
+    /// Whether clients are shown patches while the model writes them.
+    fn streams_patches(&self) -> bool {
+        self.scope.shows_messages && self.cx.profile.config.features.enabled(Feature::ApplyPatchStreamingEvents)
     }
 
     /// Whether proposed plans become items of their own.
@@ -343,6 +374,8 @@ impl TurnTask {
                     }
                     self.cx.show_completed(ThreadItem::Reasoning { id, summary, content }).await;
                 }
+                // The call itself becomes an item when it is complete.
+                ItemKind::Patch { .. } => {}
                 ItemKind::Hosted => {
                     let open = self.cx.events.open_items(&self.cx.turn_id);
                     if let Some(item) = open.into_iter().find(|item| item.id() == id) {

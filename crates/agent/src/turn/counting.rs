@@ -17,22 +17,31 @@ impl TurnTask {
     /// Adds the usage of one model call to the thread's total and publishes it.
     pub(super) async fn count(&mut self, usage: Option<TokenUsage>) {
         if let Some(last) = usage {
+            self.goals.count(&last);
             let last = stored(&last);
             let mut info = self.conversation.usage.unwrap_or_default();
             info.total_token_usage = sum(info.total_token_usage, last);
             info.last_token_usage = last;
             info.model_context_window = Some(window(&self.cx.model));
             self.conversation.usage = Some(info);
+            self.add_to_turn(last);
         }
         self.publish_usage().await;
         self.publish_rate_limits().await;
     }
 
+    fn add_to_turn(&self, used: StoredUsage) {
+        let mut usage = self.cx.usage.lock();
+        *usage = Some(sum(usage.unwrap_or_default(), used));
+    }
+
     /// Adds the usage of model calls outside of the conversation, such as approval reviews, to the thread's total.
     pub(super) async fn count_side_calls(&mut self) {
         let Some(used) = self.cx.take_side_usage() else { return };
+        let used = stored(&used);
+        self.add_to_turn(used);
         let mut info = self.conversation.usage.unwrap_or_default();
-        info.total_token_usage = sum(info.total_token_usage, stored(&used));
+        info.total_token_usage = sum(info.total_token_usage, used);
         info.model_context_window = Some(window(&self.cx.model));
         self.conversation.usage = Some(info);
         self.publish_usage().await;

@@ -1,9 +1,8 @@
 //! The hooks of a turn: at the start of a session, for user input, and before the turn ends.
 
-use loomd_protocol::UserInput;
-
 use super::task::{Failure, TurnTask};
 use crate::hooks::HookOutcome;
+use crate::inbox::UserMessageInput;
 
 /// How often `Stop` hooks can continue a turn. After that they are not run.
 const MAX_CONTINUATIONS: u32 = 100;
@@ -17,11 +16,11 @@ impl TurnTask {
     }
 
     /// Adds user input to the conversation, unless a hook refuses it. Returns false if so.
-    pub(super) async fn submit(&mut self, input: Vec<UserInput>) -> Result<bool, Failure> {
+    pub(super) async fn submit(&mut self, input: UserMessageInput) -> Result<bool, Failure> {
         let cx = self.toolbox.cx();
-        let outcome = cx.thread.hooks.user_prompt_submit(&cx.action, &input).await?;
+        let outcome = cx.thread.hooks.user_prompt_submit(&cx.action, &input.content).await?;
         if !outcome.refused {
-            let mentioned = self.mentioned(&input).await;
+            let mentioned = self.mentioned(&input.content).await;
             self.take_input(input).await;
             for item in &mentioned {
                 self.append(item).await;

@@ -10,6 +10,7 @@ mod hooks;
 mod hosted;
 mod metadata;
 mod model_call;
+mod patch_stream;
 mod regular;
 mod replay;
 mod reroute;
@@ -19,6 +20,8 @@ pub(crate) mod shell_command;
 mod skill_needs;
 mod task;
 pub(crate) mod usage;
+mod work;
 mod workspaces;
 
-pub(crate) use task::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask, Work};
+pub(crate) use task::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask};
+pub(crate) use work::{AnswerWork, TurnInput, TurnLabels, Work};

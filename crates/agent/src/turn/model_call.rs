@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, retry_delay};
-use loomd_protocol::{CodexErrorInfo, InputModality, TurnError};
+use loomd_protocol::{
+    CodexErrorInfo, InputModality, ServerNotification, TurnError, TurnModerationMetadataNotification,
+};
 use tracing::field::Empty;
 use tracing::{Instrument, Span};
 
@@ -140,38 +142,59 @@ impl TurnTask {
             }
             ModelEvent::ServerModel(model) => self.answered_by(model).await,
             ModelEvent::RateLimits(limits) => self.take_rate_limits(limits).await,
+            ModelEvent::Moderation(metadata) => {
+                let (thread_id, turn_id) = (self.cx.thread_id.clone(), self.cx.turn_id.clone());
+                let moderation = TurnModerationMetadataNotification { thread_id, turn_id, metadata };
+                self.cx.publish(ServerNotification::TurnModerationMetadata(moderation)).await;
+            }
             event => self.item_event(answer, event).await,
         }
     }
 
-    pub(super) fn sees_images(&self) -> bool {
+    pub(crate) fn sees_images(&self) -> bool {
         self.cx.model.input_modalities.contains(&InputModality::Image)
     }
 
-    pub(super) fn request(&self, input: Vec<loomd_model::InputItem>) -> Request {
+    pub(crate) fn request(&self, input: Vec<loomd_model::InputItem>) -> Request {
         let (cx, config) = (&self.cx, &self.cx.profile.config.config);
-        let summary = reasoning_summary(&cx.settings, &cx.profile, &cx.model);
+        let steps = cx.steps();
+        let changed = steps.model.as_ref().map(|model| cx.profile.model(model));
+        let info = changed.as_ref().unwrap_or(&cx.model);
+        let summary = steps.summary.unwrap_or_else(|| reasoning_summary(&cx.settings, &cx.profile, info));
+        let effort = steps.effort.or_else(|| cx.settings.reasoning_effort.clone());
         Request {
-            model: cx.settings.model.clone(),
+            model: steps.model.unwrap_or_else(|| cx.settings.model.clone()),
             instructions: Arc::clone(&self.scope.instructions),
             input,
             tools: self.toolbox.offered(),
-            parallel_tool_calls: cx.model.parallel_tool_calls,
-            reasoning: cx.model.supports_reasoning_summaries.then(|| Reasoning {
-                effort: cx.settings.reasoning_effort.clone().or_else(|| cx.model.default_effort.clone()),
+            parallel_tool_calls: info.parallel_tool_calls,
+            // Newer releases send an effort that was asked for to models that they do not know.
+            reasoning: (info.supports_reasoning_summaries
+                || (cx.profile.has_newer_tools() && !info.known && effort.is_some()))
+            .then(|| Reasoning {
+                effort: effort.or_else(|| info.default_effort.clone()),
                 summary: (summary != loomd_protocol::ReasoningSummary::None).then_some(summary),
             }),
-            verbosity: config.model_verbosity.or(cx.model.default_verbosity).filter(|_| cx.model.supports_verbosity),
+            verbosity: config.model_verbosity.or(info.default_verbosity).filter(|_| info.supports_verbosity),
             output_schema: self.progress.output_schema.clone(),
-            service_tier: cx.settings.service_tier.clone(),
+            service_tier: steps
+                .service_tier
+                .unwrap_or_else(|| self.progress.labels.service_tier.clone().or(cx.settings.service_tier.clone())),
             prompt_cache_key: self.scope.session_id.clone(),
             headers: metadata::headers(self),
         }
     }
 
     pub(super) fn turn_error(&self, error: &ModelError) -> TurnError {
+        let mut message = error.message();
+        if self.cx.profile.has_newer_tools()
+            && error.info() == CodexErrorInfo::RateLimitExceeded
+            && let Some(reason) = message.strip_prefix("stream disconnected before completion: ")
+        {
+            message = format!("rate limit exceeded: {reason}");
+        }
         TurnError {
-            message: error.message(),
+            message,
             codex_error_info: Some(error.info()),
             additional_details: error.details(self.session.provider().name()),
         }

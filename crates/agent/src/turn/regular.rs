@@ -1,23 +1,32 @@
 //! A turn that answers input of the user, and what it adds to the conversation.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use loomd_protocol::{RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, UserInput};
-use loomd_store::rollout::Record;
+use loomd_protocol::{
+    RawResponseItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem, TurnToolOutput,
+};
+use loomd_store::rollout::{CompletedItem, Record, UserMessage};
 use uuid::Uuid;
 
 use super::task::{Failure, TurnTask};
+use super::work::TurnInput;
 use crate::context::{self, PromptContext};
-use crate::inbox::Input;
+use crate::goals::TurnNote;
+use crate::inbox::{Input, UserMessageInput};
 use crate::input;
+use crate::message::message;
 use crate::replay::CallPurpose;
+
+/// How long a turn waits for MCP servers that the thread can do without.
+const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 impl TurnTask {
     /// Calls the model until it makes no more tool calls and no input is left.
-    pub(super) async fn answer(&mut self, input: Vec<UserInput>) -> Result<(), Failure> {
+    pub(super) async fn answer(&mut self, input: TurnInput) -> Result<(), Failure> {
         if let Err(failure) = self.compact_if_full().await {
             // The input is recorded although the turn fails.
-            self.submit(input).await?;
+            self.begin_with(input).await?;
             return Err(failure);
         }
         self.record_context().await;
@@ -25,7 +34,7 @@ impl TurnTask {
             return Ok(());
         }
         // Whether the model has to be called. Not when hooks refused the input.
-        let mut open = self.submit(input).await?;
+        let mut open = self.begin_with(input).await?;
         self.replay_gap().await?;
         loop {
             for inputs in self.inbox.take() {
@@ -43,8 +52,16 @@ impl TurnTask {
                 return Err(Failure::Other(error));
             }
             self.update_tools().await?;
+            if self.scope.records
+                && let Some(TurnNote(note)) = self.goals.take_note()
+            {
+                self.append(&message("user", note)).await;
+            }
             self.replay_model_call(CallPurpose::Answer);
             open = self.step().await?;
+            if open && self.scope.records {
+                self.goals.tools_called(&self.cx.turn_id).await;
+            }
             self.replay_gap().await?;
             if !open {
                 self.settled().await?;
@@ -59,11 +76,41 @@ impl TurnTask {
         }
     }
 
-    /// Waits until the MCP servers have started or failed, and takes the tools that there are now.
+    /// Adds what the turn begins with to the conversation. False when hooks refused it.
+    async fn begin_with(&mut self, input: TurnInput) -> Result<bool, Failure> {
+        for item in std::mem::take(&mut self.progress.given_context) {
+            self.append(&item).await;
+        }
+        match input {
+            // Without input the model goes on from the conversation as it is.
+            TurnInput::User(input) if input.content.is_empty() => Ok(true),
+            TurnInput::User(input) => self.submit(input).await,
+            TurnInput::Goal(prompt) => {
+                self.append(&message("user", prompt)).await;
+                Ok(true)
+            }
+            TurnInput::Message(item) => {
+                self.append(&item).await;
+                Ok(true)
+            }
+            TurnInput::ToolOutput(output) => {
+                self.take_tool_output(output).await;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Waits for the MCP servers, as long as the thread does, and takes the tools that there are now.
     async fn update_tools(&mut self) -> Result<(), Failure> {
         let servers = Arc::clone(&self.toolbox.cx().thread.mcp);
+        // Older clients' threads wait for all servers, newer ones for those that they cannot do without.
+        let grace = match self.cx.profile.newer_tools {
+            true => STARTUP_GRACE.saturating_sub(servers.age()),
+            false => Duration::MAX,
+        };
         tokio::select! {
             () = servers.started() => {}
+            () = tokio::time::sleep(grace) => {}
             () = self.cx.cancel.cancelled() => return Err(Failure::Interrupted),
         }
         if let Some(toolbox) = self.toolbox.refreshed() {
@@ -88,15 +135,21 @@ impl TurnTask {
                 self.append(&item).await;
                 Ok(true)
             }
+            Input::Agent { item, activity } => {
+                self.append(&item).await;
+                self.cx.complete_at_once(*activity).await;
+                Ok(true)
+            }
         }
     }
 
     /// Records user input and publishes it as an item.
-    pub(super) async fn take_input(&mut self, input: Vec<UserInput>) {
+    pub(super) async fn take_input(&mut self, input: UserMessageInput) {
+        let UserMessageInput { content: input, client_id } = input;
         self.toolbox.cx().thread.mcp.note_mentions(&input);
         let id = Uuid::new_v4().to_string();
         let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
-        let stored = input::stored(&input, id.clone());
+        let stored = UserMessage { client_id: client_id.clone(), ..input::stored(&input, id.clone()) };
         self.conversation.push(&item);
         if self.scope.records {
             self.show_raw(&item).await;
@@ -108,9 +161,27 @@ impl TurnTask {
         if !self.cx.is_broken() {
             self.view.mark_stored();
         }
-        let item = ThreadItem::UserMessage { id, content: input };
+        let item = ThreadItem::UserMessage { id, content: input, client_id };
         self.cx.started(item.clone()).await;
         self.cx.show_completed(item).await;
+    }
+
+    /// Records the output of a tool that the client ran by itself, and publishes it as an item.
+    async fn take_tool_output(&mut self, output: TurnToolOutput) {
+        let TurnToolOutput { name, namespace, output, .. } = output;
+        let id = Uuid::now_v7().to_string();
+        let item = ResponseItem::FunctionCallOutput {
+            call_id: String::new(),
+            name: Some(name.clone()),
+            namespace: namespace.clone(),
+            output: output.clone(),
+        };
+        self.append(&item).await;
+        let stored = CompletedItem::FunctionCallOutput { id, name, namespace, output };
+        self.cx.complete_at_once(stored).await;
+        if !self.cx.is_broken() {
+            self.view.mark_stored();
+        }
     }
 
     /// Adds the context to the conversation: all of it, or what changed since the baseline.

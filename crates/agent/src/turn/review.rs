@@ -10,6 +10,7 @@ use loomd_store::rollout::{
 use uuid::Uuid;
 
 use super::task::{Failure, ModelScope, Progress, TurnTask};
+use super::work::TurnInput;
 use crate::conversation::Conversation;
 use crate::guard::ActionCx;
 use crate::inbox::Inbox;
@@ -94,11 +95,12 @@ impl TurnTask {
             meta: None,
             subagents: Vec::new(),
             rate_limits: self.rate_limits.clone(),
+            goals: Arc::clone(&self.goals),
             replaced: Arc::default(),
             progress: Progress::default(),
         };
         let input = vec![UserInput::Text { text: prompt, text_elements: Vec::new() }];
-        let reviewed = reviewer.answer(input).await;
+        let reviewed = reviewer.answer(TurnInput::User(input.into())).await;
         if let Some(used) = reviewer.conversation.usage {
             self.conversation.usage.get_or_insert(used).total_token_usage = used.total_token_usage;
         }

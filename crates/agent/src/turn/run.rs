@@ -2,10 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
+use loomd_protocol::{ServerNotification, WarningNotification};
 use loomd_store::Durability;
 use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
 
-use super::task::{Failure, Outcome, TurnEnd, TurnTask, Work};
+use super::task::{Failure, Outcome, TurnEnd, TurnTask};
+use super::work::{AnswerWork, Work};
 use super::{usage, workspaces};
 use crate::context::name_of;
 use crate::message::message;
@@ -17,10 +19,12 @@ impl TurnTask {
     /// Runs the turn and records how it ended.
     pub async fn run(mut self, work: Work) -> TurnEnd {
         self.begin().await;
-        let answers = matches!(work, Work::Answer { .. });
+        let answers = matches!(work, Work::Answer(_));
         let done = match work {
-            Work::Answer { input, output_schema } => {
-                self.progress.output_schema = output_schema;
+            Work::Answer(answer) => {
+                let AnswerWork { input, context, output_schema, labels } = *answer;
+                (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
+                self.progress.given_context = context;
                 self.answer(input).await
             }
             Work::Compact => self.compact().await,
@@ -87,15 +91,25 @@ impl TurnTask {
             turn_id: self.cx.turn_id.clone(),
             model_context_window: Some(usage::window(&self.cx.model)),
             collaboration_mode_kind: name_of(self.cx.settings.mode).unwrap_or_default(),
+            started_at: Some(self.cx.started.at.as_second()),
         })));
         self.cx.note(&records).await;
+        if !self.cx.model.known && self.cx.profile.has_newer_tools() {
+            let model = &self.cx.settings.model;
+            let message = format!(
+                "The model `{model}` is not in the catalogue: default metadata is used, which may degrade performance."
+            );
+            let warning = WarningNotification { thread_id: Some(self.cx.thread_id.clone()), message };
+            self.cx.publish(ServerNotification::Warning(warning)).await;
+        }
     }
 
     async fn finish(&mut self, outcome: &Outcome) {
         match outcome {
             Outcome::Completed { last_message } => {
                 let (turn_id, last_agent_message) = (self.cx.turn_id.clone(), last_message.clone());
-                let over = Event::TaskComplete(TaskComplete { turn_id, last_agent_message });
+                let over =
+                    Event::TaskComplete(TaskComplete { turn_id, last_agent_message, times: self.cx.started.times() });
                 self.cx.note(&[Record::EventMsg(over)]).await;
             }
             Outcome::Failed(error) => self.cx.record_failure(error).await,
@@ -105,7 +119,8 @@ impl TurnTask {
                     self.append(&message("user", prompts::TURN_ABORTED.into())).await;
                 }
                 let reason = if replaced { AbortReason::Replaced } else { AbortReason::Interrupted };
-                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason });
+                let times = self.cx.started.times();
+                let over = Event::TurnAborted(TurnAborted { turn_id: Some(self.cx.turn_id.clone()), reason, times });
                 self.cx.note(&[Record::EventMsg(over)]).await;
             }
         }

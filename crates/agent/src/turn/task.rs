@@ -6,25 +6,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use loomd_model::{ModelError, Session};
-use loomd_protocol::{JsonValue, RateLimitSnapshot, ReviewTarget, TurnError, UserInput};
+use loomd_protocol::{JsonValue, RateLimitSnapshot, ResponseItem, TurnError};
 use loomd_store::rollout::SessionMeta;
 
+use super::work::TurnLabels;
 use super::workspaces::Workspaces;
 use crate::conversation::Conversation;
+use crate::goals::GoalCx;
 use crate::hooks::Interrupted;
 use crate::inbox::Inbox;
 use crate::services::Services;
 use crate::tools::{Calls, Toolbox};
 use crate::turn_cx::TurnCx;
 use crate::view::{Persistence, View};
-
-/// What a turn is for.
-pub(crate) enum Work {
-    Answer { input: Vec<UserInput>, output_schema: Option<JsonValue> },
-    Compact,
-    Review { target: ReviewTarget, hint: String, prompt: String },
-    ShellCommand { command: String },
-}
 
 /// How a turn ended.
 #[derive(Clone, Debug, PartialEq)]
@@ -104,6 +98,7 @@ pub(crate) struct TurnTask {
     /// Open child agents.
     pub subagents: Vec<(String, String)>,
     pub rate_limits: RateLimitSnapshot,
+    pub goals: Arc<GoalCx>,
     /// Set before the turn is cancelled when another turn replaces it.
     pub replaced: Arc<AtomicBool>,
     pub progress: Progress,
@@ -114,6 +109,9 @@ pub(crate) struct TurnTask {
 pub(crate) struct Progress {
     pub calls: Calls,
     pub(super) output_schema: Option<JsonValue>,
+    pub(super) labels: TurnLabels,
+    /// Context of the client, to be added before the input.
+    pub(super) given_context: Vec<ResponseItem>,
     pub(super) last_message: Option<String>,
     /// An opaque header of the provider, sent back to it until the turn ends.
     pub(super) turn_state: Option<String>,
@@ -126,6 +124,13 @@ pub(crate) struct Progress {
     pub(super) skills: HashSet<PathBuf>,
     /// How often `Stop` hooks continued the turn.
     pub(super) continued: u32,
+}
+
+impl Progress {
+    /// That of a turn which has not begun.
+    pub fn labelled(labels: TurnLabels) -> Self {
+        Self { labels, ..Self::default() }
+    }
 }
 
 /// What a turn returns to the thread.

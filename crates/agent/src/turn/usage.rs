@@ -65,17 +65,19 @@ pub(super) fn stored(usage: &TokenUsage) -> StoredUsage {
     StoredUsage {
         input_tokens: usage.input_tokens,
         cached_input_tokens: usage.cached_input_tokens,
+        cache_write_input_tokens: usage.cache_write_input_tokens,
         output_tokens: usage.output_tokens,
         reasoning_output_tokens: usage.reasoning_output_tokens,
         total_tokens: usage.total_tokens,
     }
 }
 
-fn breakdown(usage: StoredUsage) -> TokenUsageBreakdown {
+pub(crate) fn breakdown(usage: StoredUsage) -> TokenUsageBreakdown {
     TokenUsageBreakdown {
         total_tokens: usage.total_tokens,
         input_tokens: usage.input_tokens,
         cached_input_tokens: usage.cached_input_tokens,
+        cache_write_input_tokens: usage.cache_write_input_tokens,
         output_tokens: usage.output_tokens,
         reasoning_output_tokens: usage.reasoning_output_tokens,
     }
@@ -85,6 +87,7 @@ pub(super) fn sum(a: StoredUsage, b: StoredUsage) -> StoredUsage {
     StoredUsage {
         input_tokens: a.input_tokens.saturating_add(b.input_tokens),
         cached_input_tokens: a.cached_input_tokens.saturating_add(b.cached_input_tokens),
+        cache_write_input_tokens: a.cache_write_input_tokens.saturating_add(b.cache_write_input_tokens),
         output_tokens: a.output_tokens.saturating_add(b.output_tokens),
         reasoning_output_tokens: a.reasoning_output_tokens.saturating_add(b.reasoning_output_tokens),
         total_tokens: a.total_tokens.saturating_add(b.total_tokens),

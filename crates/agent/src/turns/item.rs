@@ -8,9 +8,9 @@ use loomd_protocol::{
     UserInput, WebSearchAction,
 };
 use loomd_store::rollout::{
-    AgentMessage, DynamicToolCallRequest, DynamicToolCallResponse, EndStatus, EnteredReviewMode, ExecCommandEnd,
-    ExitedReviewMode, FileChange, ImageGenerationEnd, McpToolCallEnd, PatchApplyEnd, UserMessage, ViewImageToolCall,
-    WebSearchEnd,
+    AgentMessage, CompletedItem, DynamicToolCallRequest, DynamicToolCallResponse, EndStatus, EnteredReviewMode,
+    ExecCommandEnd, ExitedReviewMode, FileChange, ImageGenerationEnd, McpToolCallEnd, PatchApplyEnd, UserMessage,
+    ViewImageToolCall, WebSearchEnd,
 };
 
 pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
@@ -30,7 +30,20 @@ pub(crate) fn user_message(id: String, message: UserMessage) -> ThreadItem {
     }
     content.extend(message.images.into_iter().flatten().map(|url| UserInput::Image { url }));
     content.extend(message.local_images.into_iter().map(|path| UserInput::LocalImage { path }));
-    ThreadItem::UserMessage { id, content }
+    ThreadItem::UserMessage { id, content, client_id: message.client_id }
+}
+
+/// An item that has no event of its own.
+pub(crate) fn completed(item: CompletedItem) -> ThreadItem {
+    match item {
+        CompletedItem::Plan { id, text } => ThreadItem::Plan { id, text },
+        CompletedItem::FunctionCallOutput { id, name, namespace, output } => {
+            ThreadItem::FunctionCallOutput { id, name, namespace, output }
+        }
+        CompletedItem::SubAgentActivity { id, kind, agent_thread_id, agent_path, model, reasoning_effort } => {
+            ThreadItem::SubAgentActivity { id, kind, agent_thread_id, agent_path, model, reasoning_effort }
+        }
+    }
 }
 
 pub(super) fn agent_message(id: String, message: AgentMessage) -> ThreadItem {
@@ -98,6 +111,7 @@ pub(super) fn file_change(end: PatchApplyEnd) -> ThreadItem {
 pub(super) fn dynamic_tool_call(request: DynamicToolCallRequest) -> ThreadItem {
     ThreadItem::DynamicToolCall {
         id: request.call_id,
+        namespace: request.namespace,
         tool: request.tool,
         arguments: request.arguments,
         status: DynamicToolCallStatus::InProgress,
@@ -111,6 +125,7 @@ pub(super) fn dynamic_tool_result(response: DynamicToolCallResponse) -> ThreadIt
     let status = if response.success { DynamicToolCallStatus::Completed } else { DynamicToolCallStatus::Failed };
     ThreadItem::DynamicToolCall {
         id: response.call_id,
+        namespace: response.namespace,
         tool: response.tool,
         arguments: response.arguments,
         status,
@@ -125,7 +140,11 @@ pub(super) fn mcp_tool_call(end: McpToolCallEnd) -> ThreadItem {
         Ok(result) => {
             let failed = result.is_error.unwrap_or_default();
             let status = if failed { McpToolCallStatus::Failed } else { McpToolCallStatus::Completed };
-            let result = McpToolCallResult { content: result.content, structured_content: result.structured_content };
+            let result = McpToolCallResult {
+                content: result.content,
+                structured_content: result.structured_content,
+                meta: result.meta,
+            };
             (status, Some(result), None)
         }
         Err(message) => (McpToolCallStatus::Failed, None, Some(McpToolCallError { message })),
@@ -139,6 +158,11 @@ pub(super) fn mcp_tool_call(end: McpToolCallEnd) -> ThreadItem {
         result,
         error,
         duration_ms: milliseconds(end.duration),
+        read_only_hint: end.read_only_hint,
+        plugin_id: end.plugin_id,
+        app_context: None,
+        mcp_app_ui: None,
+        mcp_app_resource_uri: None,
     }
 }
 

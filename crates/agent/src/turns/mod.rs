@@ -10,9 +10,9 @@ pub(crate) mod hook_prompt;
 mod item;
 
 pub use closed::ClosedTurns;
-pub(crate) use item::user_message;
+pub(crate) use item::{completed as completed_item, user_message};
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
-use loomd_store::rollout::{self, CompletedItem, Event, Line, LineHeader, Record};
+use loomd_store::rollout::{self, Event, Line, LineHeader, Record, TurnTimes};
 use loomd_store::{Position, ThreadId};
 use uuid::Uuid;
 
@@ -155,14 +155,14 @@ impl<P: ClosedTurns> Turns<P> {
             Event::TaskStarted(started) => {
                 self.close();
                 self.current = Some(TurnBuilder {
-                    turn: turn(started.turn_id, TurnStatus::InProgress),
+                    turn: Turn { started_at: started.started_at, ..turn(started.turn_id, TurnStatus::InProgress) },
                     start: self.line,
                     explicit: true,
                     compacted: false,
                 });
             }
-            Event::TaskComplete(complete) => self.complete(&complete.turn_id),
-            Event::TurnAborted(aborted) => self.abort(aborted.turn_id.as_deref()),
+            Event::TaskComplete(complete) => self.complete(&complete.turn_id, complete.times),
+            Event::TurnAborted(aborted) => self.abort(aborted.turn_id.as_deref(), aborted.times),
             Event::UserMessage(message) => {
                 // A message starts a turn, unless a record or a compaction started one for it.
                 if self.current.as_ref().is_some_and(|current| !current.explicit && !current.is_only_compacted()) {
@@ -196,14 +196,15 @@ impl<P: ClosedTurns> Turns<P> {
             Event::ThreadRolledBack(rolled_back) => self.roll_back(rolled_back.num_turns),
             Event::Error(error) => self.fail(error),
             Event::ItemCompleted(completed) => {
-                let CompletedItem::Plan { id, text } = completed.item;
-                self.put(Some(&completed.turn_id), ThreadItem::Plan { id, text });
+                self.put(Some(&completed.turn_id), item::completed(completed.item));
             }
             Event::AgentMessage(_)
             | Event::AgentReasoning(_)
             | Event::AgentReasoningRawContent(_)
             | Event::TokenCount(_)
             | Event::UndoCompleted(_)
+            | Event::ThreadGoalUpdated(_)
+            | Event::ThreadSettingsApplied(_)
             | Event::GuardianAssessment(_) => {}
             event => {
                 if let Some((turn_id, item)) = tool_item(event) {
@@ -241,20 +242,23 @@ impl<P: ClosedTurns> Turns<P> {
         }
     }
 
-    fn complete(&mut self, id: &str) {
+    fn complete(&mut self, id: &str, times: TurnTimes) {
         let here = self.current.as_ref().is_some_and(|current| current.turn.id == id);
-        if !here && self.closed.change(id, self.line.position, complete) {
+        if !here && self.closed.change(id, self.line.position, |turn| complete(turn, times)) {
             return;
         }
         if let Some(current) = &mut self.current {
-            complete(&mut current.turn);
+            complete(&mut current.turn, times);
             self.close();
         }
     }
 
     /// Marks the turn with this id, or the open one if no turn has it, as interrupted.
-    fn abort(&mut self, id: Option<&str>) {
-        let interrupt = |turn: &mut Turn| turn.status = TurnStatus::Interrupted;
+    fn abort(&mut self, id: Option<&str>, times: TurnTimes) {
+        let interrupt = |turn: &mut Turn| {
+            turn.status = TurnStatus::Interrupted;
+            set_times(turn, times);
+        };
         let here = |id: &str| self.current.as_ref().is_some_and(|current| current.turn.id == id);
         if let Some(id) = id
             && !here(id)
@@ -364,10 +368,16 @@ fn named(turn_id: &str) -> Option<String> {
 }
 
 fn turn(id: String, status: TurnStatus) -> Turn {
-    Turn { id, items: Vec::new(), status, error: None, items_view: None }
+    Turn { id, status, ..Turn::default() }
 }
 
-fn complete(turn: &mut Turn) {
+fn set_times(turn: &mut Turn, times: TurnTimes) {
+    turn.started_at = turn.started_at.or(times.started_at);
+    (turn.completed_at, turn.duration_ms) = (times.completed_at, times.duration_ms);
+}
+
+fn complete(turn: &mut Turn, times: TurnTimes) {
+    set_times(turn, times);
     if turn.status == TurnStatus::InProgress {
         turn.status = TurnStatus::Completed;
     }

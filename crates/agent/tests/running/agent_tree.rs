@@ -47,7 +47,7 @@ async fn child_agents_are_unloaded_with_their_parent() {
     let child = spawned["agent_id"].as_str().expect("an id").to_owned();
     world.received.find("turn/completed", |told| told["threadId"] == child).await;
     assert_eq!(world.threads.loaded().len(), 2);
-    answered(async |reply| world.threads.unsubscribe(id, ME, reply).await).await.expect("it is loaded");
+    answered(async |reply| world.threads.unsubscribe(id, ME, true, reply).await).await.expect("it is loaded");
     until("end of both", async || world.threads.loaded().is_empty()).await;
     world.received.find("thread/closed", |told| told["threadId"] == child).await;
 }

@@ -35,7 +35,7 @@ async fn event_ids_rise_within_a_thread_also_when_it_is_unloaded_and_loaded_agai
     let id = world.start(false).await;
     world.ask(id, "first").await;
     let first = world.received.ids();
-    answered(async |reply| world.threads.unsubscribe(id, ME, reply).await).await.expect("a status");
+    answered(async |reply| world.threads.unsubscribe(id, ME, true, reply).await).await.expect("a status");
     answered(async |reply| world.threads.resume(Source::Id(id), false, world.resolve(), ME, reply).await)
         .await
         .expect("a thread");

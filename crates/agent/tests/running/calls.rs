@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use loomd_testkit::model::{Usage, completed, custom_call, message};
+use loomd_testkit::model::{Usage, completed, custom_call, error, message};
 use serde_json::{Value, json};
 
 use crate::world::{World, answered, input};
@@ -115,6 +115,32 @@ async fn the_reviewers_tokens_are_added_to_the_threads_total() {
         .map(|used| (&used["tokenUsage"]["total"]["totalTokens"], &used["tokenUsage"]["last"]["totalTokens"]))
         .collect();
     assert_eq!(counts, [(&json!(11), &json!(11)), (&json!(112), &json!(11)), (&json!(1113), &json!(1001))]);
+    let completed = world.received.of("turn/completed");
+    let usage = json!({
+        "totalTokens": 1113, "inputTokens": 1110, "cachedInputTokens": 0, "cacheWriteInputTokens": 0, "outputTokens": 3,
+        "reasoningOutputTokens": 0,
+    });
+    assert_eq!(completed[0]["usage"], usage);
+}
+
+#[tokio::test]
+async fn a_completed_turn_carries_its_own_usage_and_not_that_of_the_thread() {
+    let world = World::new().await;
+    let took = |input, output| completed(Usage { input, cached: 3, output, reasoning: 1 });
+    world.model.reply(message("one").then(took(10, 5))).reply(message("two").then(took(20, 6)));
+    let id = world.start(false).await;
+    world.ask(id, "one").await;
+    world.ask(id, "two").await;
+    world.model.reply(error(400, "invalid_request_error", "no"));
+    assert_eq!(world.ask(id, "three").await, "failed");
+    let usage: Vec<_> = world.received.of("turn/completed").into_iter().map(|params| params["usage"].clone()).collect();
+    let counts = |total: i64, input: i64, output: i64| {
+        json!({
+            "totalTokens": total, "inputTokens": input, "cachedInputTokens": 3, "cacheWriteInputTokens": 0,
+            "outputTokens": output, "reasoningOutputTokens": 1,
+        })
+    };
+    assert_eq!(usage, [counts(15, 10, 5), counts(26, 20, 6), Value::Null]);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ use loomd_testkit::Gate;
 use loomd_testkit::model::{Reply, added, function_call, hang_up, message, shell, status, text_delta};
 use serde_json::{Value, json};
 
-use crate::world::{World, answered};
+use crate::world::{World, answered, input};
 
 /// An answer that is held back in the middle of a message.
 fn paused(gate: &Gate) -> Reply {
@@ -32,6 +32,25 @@ async fn input_during_a_compaction_starts_the_next_turns() {
         world.received.of("turn/started").iter().skip(1).map(|told| told["turn"]["id"].clone()).collect();
     assert_eq!(order, [compaction, next, after]);
     assert_eq!(world.last_call().await.iter().rev().take(2).collect::<Vec<_>>(), ["third", "second"]);
+}
+
+#[tokio::test]
+async fn input_with_an_output_schema_becomes_a_turn_of_its_own() {
+    let world = World::new().await;
+    let id = world.start(false).await;
+    let gate = Gate::new();
+    world.model.reply(message("first").after(&gate)).reply(message("{}"));
+    let first = world.say(id, "first").await.expect("a turn");
+    world.model.call(0).await;
+    let schema = json!({ "type": "object", "properties": {}, "required": [], "additionalProperties": false });
+    let params = json!({ "input": input("second"), "outputSchema": schema });
+    let second = world.say_with(id, params).await.expect("it is queued");
+    assert_ne!(first, second);
+    gate.open();
+    assert_eq!((world.ended(&first).await, world.ended(&second).await), ("completed".into(), "completed".into()));
+    let formats: Vec<_> =
+        world.model.calls().iter().map(|call| call.body["text"]["format"]["schema"].clone()).collect();
+    assert_eq!(formats, [Value::Null, schema]);
 }
 
 #[tokio::test]
@@ -172,7 +191,9 @@ async fn unsubscribing_ends_the_turn_before_the_thread_is_unloaded() {
     world.model.reply(shell("sleep 30"));
     let turn = world.say(id, "first").await.expect("a turn");
     world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
-    answered(async |reply| world.threads.unsubscribe(id, crate::world::ME, reply).await).await.expect("it was joined");
+    answered(async |reply| world.threads.unsubscribe(id, crate::world::ME, true, reply).await)
+        .await
+        .expect("it was joined");
     world.received.find("thread/closed", |_| true).await;
     assert!(!world.threads.is_loaded(id));
     assert_eq!(

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jiff::Timestamp;
+use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{
     Answer, Appended, Batch, Durability, Error, Failure, FileBacked, FileStore, GitPatch, Lease, ListQuery, Page,
-    Position, Reader, Store, StoredThread, ThreadId, Window, Writer,
+    Position, Reader, Store, StoredThread, ThreadId, Window, WorkStore, Writer,
 };
 
 pub struct FaultyStore {
@@ -92,6 +93,14 @@ impl Store for FaultyStore {
 
     fn list(&self, query: ListQuery) -> Answer<'_, Page> {
         self.files.list(query)
+    }
+
+    fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage> {
+        self.files.search(query)
+    }
+
+    fn work(&self) -> &WorkStore {
+        self.files.work()
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use loomd_agent::{Opened, Source};
+use loomd_agent::{ForkForm, Opened, Source};
 use loomd_protocol::{ResponseItem, ReviewTarget, Thread, Turn};
 use loomd_store::{FileStore, GitPatch, ListQuery, Options, Store};
 use loomd_testkit::Gate;
@@ -49,7 +49,10 @@ async fn an_ephemeral_fork_has_the_conversation_of_its_source() {
     let id = world.start(false).await;
     world.ask(id, "first").await;
     let opened = answered(async |reply| {
-        world.threads.fork(Source::Id(id), true, world.resolve(), ME, reply).await;
+        world
+            .threads
+            .fork(Source::Id(id), ForkForm { ephemeral: true, ..ForkForm::default() }, world.resolve(), ME, reply)
+            .await;
     });
     let copy = opened.await.expect("a copy").thread.id.parse().expect("an id");
     world.ask(copy, "second").await;
@@ -234,7 +237,7 @@ async fn a_thread_with_only_a_review_is_listed() {
     let id = world.start(false).await;
     world.model.reply(message("looks fine"));
     let turn: Result<Turn, _> = answered(async |reply| {
-        let target = ReviewTarget::Custom { instructions: "Look at my changes.".into() };
+        let target = ReviewTarget::Custom { instructions: Some("Look at my changes.".into()) };
         world.threads.review(id, target, reply).await;
     })
     .await;

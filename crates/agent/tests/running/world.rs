@@ -11,7 +11,7 @@ use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
 use loomd_model::{Catalogue, Http, Identity, Provider};
 use loomd_protocol::{
-    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, ModeKind, SandboxPolicy, ServerNotification, Turn,
+    AbsolutePathBuf, ApprovalsReviewer, AskForApproval, Level, ModeKind, SandboxPolicy, ServerNotification, Turn,
     TurnStartParams, TurnSteerParams, UserInput,
 };
 use loomd_store::{FileStore, Options, Store, ThreadId};
@@ -81,6 +81,7 @@ impl World {
                 approvals_reviewer: ApprovalsReviewer::User,
                 sandbox: SandboxPolicy::DangerFullAccess,
                 permissions: None,
+                profile: None,
                 reasoning_effort: None,
                 summary: None,
                 personality: None,
@@ -98,12 +99,16 @@ impl World {
                 raw_events: false,
                 config_folders: vec![self.home.path()],
                 extensions: Default::default(),
+                has_environment: true,
+                newer_tools: false,
+                openai_form: false,
                 client: "test".into(),
                 identity: Identity::default(),
                 config,
             }),
             originator: "test".into(),
             cli_version: "0".into(),
+            thread_source: None,
             notices: Vec::new(),
         }
     }
@@ -115,7 +120,7 @@ impl World {
 
     /// A new thread.
     pub async fn start(&self, ephemeral: bool) -> ThreadId {
-        let new = NewThread { resolved: self.resolved(), ephemeral };
+        let new = NewThread { id: ThreadId::new(), project_id: None, resolved: self.resolved(), ephemeral };
         let opened: Opened = answered(async |reply| self.threads.start(new, ME, reply)).await.expect("a thread");
         opened.thread.id.parse().expect("an id")
     }
@@ -129,7 +134,7 @@ impl World {
     pub async fn say_with(&self, id: ThreadId, mut params: Value) -> Result<String, Refusal> {
         params["threadId"] = json!(id.to_string());
         let params: TurnStartParams = serde_json::from_value(params).expect("params");
-        let turn: Turn = answered(async |reply| self.threads.start_turn(params, reply).await).await?;
+        let turn: Turn = answered(async |reply| self.threads.start_turn(params, Level::V0_118, reply).await).await?;
         Ok(turn.id)
     }
 
@@ -140,12 +145,17 @@ impl World {
     }
 
     pub async fn steer(&self, id: ThreadId, turn: &str, text: &str) -> Result<String, Refusal> {
-        let params = TurnSteerParams { thread_id: id.to_string(), expected_turn_id: turn.into(), input: input(text) };
+        let params = TurnSteerParams {
+            thread_id: id.to_string(),
+            expected_turn_id: turn.into(),
+            input: input(text),
+            client_user_message_id: None,
+        };
         answered(async |reply| self.threads.steer(params, reply).await).await
     }
 
     pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {
-        answered(async |reply| self.threads.interrupt(id, turn.into(), reply).await).await
+        answered(async |reply| self.threads.interrupt(id, turn.into(), Level::V0_118, reply).await).await
     }
 
     pub async fn compact(&self, id: ThreadId) -> String {

@@ -13,8 +13,11 @@ use super::AgentRole;
 /// Limits and roles of sub-agents. Limits are never zero.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Agents {
+    /// The most child agents that are open at a time. Default: 6.
     pub max_threads: Option<NonZeroUsize>,
+    /// The greatest depth of an agent tree. Default: 1.
     pub max_depth: Option<NonZeroI32>,
+    /// Accepted for other programs that share the file; no effect.
     pub job_max_runtime_seconds: Option<NonZeroU64>,
     /// All other tables, by the name of the role.
     #[serde(flatten)]

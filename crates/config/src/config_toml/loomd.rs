@@ -11,6 +11,12 @@ pub struct Loomd {
     pub record: Option<AbsolutePathBuf>,
     /// The scenario that the rehearsal plays.
     pub scenario: Option<AbsolutePathBuf>,
+    /// The release of the protocol that is reported and spoken to all clients, such as `0.118.0`. By default the newest
+    /// one is reported, and each connection is served the one that its client shows to speak.
+    pub protocol_version: Option<String>,
+    /// Allows `process/*`, which runs programs outside of sandboxes, to clients on the network. Default: false. Clients
+    /// of the same user on this machine may always use it.
+    pub remote_processes: Option<bool>,
     /// Resource limits of sandboxed commands.
     pub limits: Option<CommandLimits>,
 }

@@ -50,6 +50,7 @@ pub enum McpTransport {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct McpTool {
+    /// Whether calls need approval: by the tool's annotations, always, never. Default: `auto`.
     pub approval_mode: Option<AppToolApproval>,
 }
 
@@ -67,42 +68,62 @@ impl McpServer {
 #[derive(Clone, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 struct McpServerToml {
+    /// The program, for a server on stdio.
     #[serde(skip_serializing_if = "Option::is_none")]
     command: Option<String>,
+    /// The arguments of the program.
     #[serde(skip_serializing_if = "Option::is_none")]
     args: Option<Vec<String>>,
+    /// Environment variables that are set for the program.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_written")]
     env: Option<BTreeMap<String, Secret>>,
+    /// Environment variables that are passed on to the program.
     #[serde(skip_serializing_if = "is_none_or_empty")]
     env_vars: Option<Vec<String>>,
+    /// The working directory of the program. Default: that of loomd.
     #[serde(skip_serializing_if = "Option::is_none")]
     cwd: Option<PathBuf>,
+    /// The URL, for a server over streamable HTTP.
     #[serde(skip_serializing_if = "Option::is_none")]
     url: Option<String>,
+    /// Refused: use `bearer_token_env_var`.
     #[serde(skip_serializing)]
     bearer_token: Option<Secret>,
+    /// The environment variable that has the bearer token.
     #[serde(skip_serializing_if = "Option::is_none")]
     bearer_token_env_var: Option<String>,
+    /// Headers of every request.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "as_written")]
     http_headers: Option<BTreeMap<String, Secret>>,
+    /// Headers of every request, with the environment variables that have their values.
     #[serde(skip_serializing_if = "Option::is_none")]
     env_http_headers: Option<BTreeMap<String, String>>,
+    /// The resource that a login is for. Default: the URL.
     #[serde(skip_serializing_if = "Option::is_none")]
     oauth_resource: Option<String>,
+    /// Whether the server is used. Default: `true`.
     enabled: Option<bool>,
+    /// Whether threads fail to start without the server. Default: `false`.
     #[serde(skip_serializing_if = "is_not_set")]
     required: Option<bool>,
+    /// The limit of the handshake and of the first listing of tools, in seconds. Default: 30.
     #[serde(skip_serializing_if = "Option::is_none")]
     startup_timeout_sec: Option<f64>,
+    /// The same in milliseconds, unless `startup_timeout_sec` is set.
     #[serde(skip_serializing)]
     startup_timeout_ms: Option<u64>,
+    /// The limit of a call, in seconds. Default: 120.
     tool_timeout_sec: Option<f64>,
+    /// The tools that are offered. Default: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     enabled_tools: Option<Vec<String>>,
+    /// Tools that are not offered.
     #[serde(skip_serializing_if = "Option::is_none")]
     disabled_tools: Option<Vec<String>>,
+    /// The scopes of a login. Default: those of the authorization server.
     #[serde(skip_serializing_if = "Option::is_none")]
     scopes: Option<Vec<String>>,
+    /// Settings of tools, by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tools: BTreeMap<String, McpTool>,
 }

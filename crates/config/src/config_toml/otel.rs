@@ -13,10 +13,13 @@ use crate::secret::{Secret, as_written};
 pub struct Otel {
     /// The resource attribute `env`.
     pub environment: Option<String>,
+    /// Accepted for other programs that share the file; no effect.
     pub log_user_prompt: Option<bool>,
     /// The exporter of log events.
     pub exporter: Option<OtelExporter>,
+    /// Accepted for other programs that share the file; no effect.
     pub trace_exporter: Option<OtelExporter>,
+    /// Accepted for other programs that share the file; no effect.
     pub metrics_exporter: Option<OtelExporter>,
 }
 
@@ -28,10 +31,13 @@ pub enum OtelExporter {
     OtlpHttp {
         /// The full URL; nothing is appended.
         endpoint: String,
+        /// Accepted for other programs that share the file; no effect.
         #[serde(default)]
         protocol: OtelProtocol,
+        /// Accepted for other programs that share the file; no effect.
         #[serde(default, serialize_with = "as_written")]
         headers: BTreeMap<String, Secret>,
+        /// Accepted for other programs that share the file; no effect.
         tls: Option<OtelTls>,
     },
     OtlpGrpc {
@@ -53,7 +59,10 @@ pub enum OtelProtocol {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct OtelTls {
+    /// Accepted for other programs that share the file; no effect.
     pub ca_certificate: Option<AbsolutePathBuf>,
+    /// Accepted for other programs that share the file; no effect.
     pub client_certificate: Option<AbsolutePathBuf>,
+    /// Accepted for other programs that share the file; no effect.
     pub client_private_key: Option<AbsolutePathBuf>,
 }

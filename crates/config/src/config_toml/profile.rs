@@ -17,8 +17,8 @@ macro_rules! profile {
         #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
         #[serde(default)]
         pub struct Profile {
-            $(pub $key: Option<$type>,)*
-            $($(#[$attribute])* pub $merged: $merged_type,)*
+            $(#[doc = concat!("Overrides `", stringify!($key), "`.")] pub $key: Option<$type>,)*
+            $(#[doc = concat!("Overrides members of `", stringify!($merged), "`.")] $(#[$attribute])* pub $merged: $merged_type,)*
         }
 
         impl Profile {

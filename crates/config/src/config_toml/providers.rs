@@ -14,29 +14,41 @@ const MAX_RETRIES: u64 = 100;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelProvider {
+    /// The name that is shown to users.
     pub name: String,
-    /// Without it, the URL depends on the account.
+    /// The URL that paths such as `/responses` are added to. Default: the one of the account.
     pub base_url: Option<String>,
-    /// The variable that holds the API key.
+    /// The environment variable that has the API key, which is sent as a bearer token.
     pub env_key: Option<String>,
     /// Shown to the user when that variable is missing.
     pub env_key_instructions: Option<String>,
+    /// The bearer token itself; prefer `env_key`.
     #[serde(default, serialize_with = "as_written")]
     pub experimental_bearer_token: Option<Secret>,
+    /// A program that prints the bearer token.
     pub auth: Option<ProviderAuth>,
+    /// The API of the provider. Default: `responses`.
     #[serde(default)]
     pub wire_api: WireApi,
+    /// Parameters that are added to every URL.
     pub query_params: Option<BTreeMap<String, String>>,
+    /// Headers of every request.
     #[serde(default, serialize_with = "as_written")]
     pub http_headers: Option<BTreeMap<String, Secret>>,
-    /// Header name to variable name.
+    /// Headers of every request, with the environment variables that have their values.
     pub env_http_headers: Option<BTreeMap<String, String>>,
+    /// Retries of a request before its response begins; at most 100. Default: 4.
     pub request_max_retries: Option<u64>,
+    /// Retries of a broken response; at most 100. Default: 5.
     pub stream_max_retries: Option<u64>,
+    /// The longest pause within a response, in milliseconds. Default: 300000.
     pub stream_idle_timeout_ms: Option<u64>,
+    /// The limit of connecting a websocket, in milliseconds. Default: 15000.
     pub websocket_connect_timeout_ms: Option<u64>,
+    /// Whether calls use the account. Default: `false`.
     #[serde(default)]
     pub requires_openai_auth: bool,
+    /// Whether the Responses API is used over a websocket. Default: `false`.
     #[serde(default)]
     pub supports_websockets: bool,
     /// Set from `[loomd]` for every provider.
@@ -103,14 +115,18 @@ pub enum WireApi {
 /// A program that prints a bearer token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProviderAuth {
+    /// The program.
     pub command: String,
+    /// Its arguments.
     #[serde(default)]
     pub args: Vec<String>,
+    /// Its time limit, in milliseconds. Default: 5000.
     #[serde(serialize_with = "ProviderAuth::show_timeout")]
     pub timeout_ms: Option<u64>,
+    /// The age after which a token is requested again, in milliseconds. Default: 300000.
     #[serde(serialize_with = "ProviderAuth::show_refresh_interval")]
     pub refresh_interval_ms: Option<u64>,
-    /// Default: the server's working directory.
+    /// Its working directory. Default: that of loomd.
     pub cwd: Option<AbsolutePathBuf>,
 }
 

@@ -11,8 +11,10 @@ use serde::{Deserialize, Deserializer, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Tools {
+    /// Settings of searches by the provider.
     #[serde(deserialize_with = "table_or_switch")]
     pub web_search: Option<WebSearchToolConfig>,
+    /// Accepted for other programs that share the file; no effect.
     pub view_image: Option<bool>,
 }
 

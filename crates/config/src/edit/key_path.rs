@@ -1,7 +1,7 @@
 //! Dotted key paths. A segment may be quoted as in TOML, and may then contain dots.
 
 /// Splits a path into its segments, outermost first. Unbalanced quotes are ordinary characters.
-pub(super) fn parse(path: &str) -> Vec<String> {
+pub fn parse(path: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = path;
     loop {

@@ -20,6 +20,7 @@ use toml_edit::DocumentMut;
 use crate::file::SourceFile;
 use crate::load::{load_with, user_layer};
 use crate::{ConfigError, ConfigToml, LayerStack, LoadRequest, resolve};
+pub use key_path::parse as parse_key_path;
 use save::{Lock, SaveOutcome, replace};
 pub use skill_rules::SkillRuleTarget;
 

@@ -37,7 +37,7 @@ fn message(source: &ConfigLayerSource) -> String {
         ConfigLayerSource::Project { dot_codex_folder } => {
             format!("Overridden by project config: {}", dot_codex_folder.display())
         }
-        ConfigLayerSource::User { file } => format!("Overridden by user config: {}", file.display()),
+        ConfigLayerSource::User { file, .. } => format!("Overridden by user config: {}", file.display()),
         ConfigLayerSource::SessionFlags => "Overridden by session flags".into(),
         ConfigLayerSource::LegacyManagedConfigTomlFromFile { file } => {
             format!("Overridden by legacy managed_config.toml: {}", file.display())

@@ -95,7 +95,7 @@ mod tests {
 
     fn network(profile: &str, requirements: &str) -> Result<Option<ManagedNetwork>, String> {
         let profile: PermissionProfile = toml::from_str(profile).unwrap();
-        let profile = Permissions::resolve("p", &profile, None, &mut Vec::new()).unwrap();
+        let profile = Permissions::resolve("p", &profile, None, None, &mut Vec::new()).unwrap();
         let requirements = parse(requirements, RequirementSource::Cloud).unwrap();
         ManagedNetwork::new(Some(&profile), &requirements).map_err(|error| error.to_string())
     }

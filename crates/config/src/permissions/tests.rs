@@ -8,7 +8,7 @@ const CWD: &str = "/w";
 fn resolve(text: &str) -> Result<(Permissions, Vec<String>), String> {
     let profile: PermissionProfile = toml::from_str(text).map_err(|error| error.message().to_owned())?;
     let mut warnings = Vec::new();
-    let permissions = Permissions::resolve("p", &profile, Some(Path::new("/home/u")), &mut warnings);
+    let permissions = Permissions::resolve("p", &profile, None, Some(Path::new("/home/u")), &mut warnings);
     let summaries = warnings.into_iter().map(|warning| warning.summary).collect();
     permissions.map(|permissions| (permissions, summaries)).map_err(|error| error.to_string())
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod any_input;
+mod documented;
 mod external_agent;
 mod loading;
 mod projects;

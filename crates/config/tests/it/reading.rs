@@ -37,6 +37,7 @@ fn every_known_key_is_listed() {
         ("features", serde_json::from_str(DEFAULT_FEATURES).unwrap()),
         ("mcp_servers", json!({})),
         ("plugins", json!({})),
+        ("marketplaces", json!({})),
     ];
     let expected: Vec<_> = expected.iter().map(|(key, value)| ((*key).to_owned(), value)).collect();
     assert_eq!(shown.into_iter().map(|(key, value)| (key.clone(), value)).collect::<Vec<_>>(), expected);
@@ -131,13 +132,14 @@ fn layers_are_listed_highest_first() {
         .iter()
         .map(|layer| (layer["name"].clone(), layer["config"].clone(), layer["disabledReason"].clone()))
         .collect();
-    let file = |path: &str, kind: &str| json!({"type": kind, "file": fixture.root.join(path)});
+    let user = json!({"type": "user", "file": fixture.root.join("home/config.toml"), "profile": null});
+    let system = json!({"type": "system", "file": fixture.root.join("system.toml")});
     assert_eq!(
         layers,
         [
             (json!({"type": "sessionFlags"}), json!({"model": "flag"}), json!(null)),
-            (file("home/config.toml", "user"), json!({"model": "user", "future": [1, 2]}), json!(null)),
-            (file("system.toml", "system"), json!({"model": "system"}), json!(null)),
+            (user, json!({"model": "user", "future": [1, 2]}), json!(null)),
+            (system, json!({"model": "system"}), json!(null)),
         ]
     );
     let origins = answer["origins"].as_object().unwrap();

@@ -135,6 +135,11 @@ impl Sessions {
         self.0.open()
     }
 
+    /// Kills a session, if there is one with this id. Its callback gets the end event.
+    pub fn terminate(&self, id: u32) {
+        self.0.stop(id);
+    }
+
     /// Kills every session. Their callbacks get the end events.
     pub fn terminate_all(&self) {
         self.0.clear();

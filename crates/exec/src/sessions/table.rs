@@ -98,6 +98,13 @@ impl Table {
         self.state().slots.remove(&id);
     }
 
+    /// Kills a session; the next poll of it reports its end.
+    pub fn stop(&self, id: u32) {
+        if let Some(session) = self.state().slots.get(&id).and_then(|slot| slot.session.as_ref()) {
+            session.stop();
+        }
+    }
+
     pub fn open(&self) -> usize {
         self.state().slots.values().filter(|slot| slot.session.is_some()).count()
     }

@@ -231,7 +231,7 @@ mod tests {
         let fixture = fixture();
         let watch = |owner, id: &str| fixture.watches.watch(Owner(owner), fixture.at(""), Some(id.into()));
         assert_eq!(watch(2, "w").await.unwrap().watch_id, "w");
-        assert_eq!(watch(2, "w").await.unwrap_err().to_string(), "watchId is in use: w");
+        assert_eq!(watch(2, "w").await.unwrap_err().to_string(), "watchId already exists: w");
         assert_eq!(watch(1, "w").await.unwrap().path, fixture.at(""));
         fixture.watches.unwatch(Owner(2), "w".into()).await;
         fixture.watches.unwatch(Owner(2), "unknown".into()).await;

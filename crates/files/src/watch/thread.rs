@@ -130,7 +130,7 @@ impl WatchThread {
     fn watch(&mut self, owner: Owner, id: String, path: AbsolutePathBuf) -> Result<()> {
         let key = (owner, id);
         if self.watches.contains_key(&key) {
-            return Err(FsError::refused(format!("watchId is in use: {}", key.1)));
+            return Err(FsError::refused(format!("watchId already exists: {}", key.1)));
         }
         if self.keys_of(owner).count() >= MAX_WATCHES {
             return Err(FsError::refused(format!("too many watches: limit is {MAX_WATCHES}")));

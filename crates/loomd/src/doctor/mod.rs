@@ -12,7 +12,7 @@ use anyhow::Result;
 use clap::Args;
 
 use crate::cli::{Overrides, TopOverrides};
-use crate::run::{self, Color, Screen};
+use crate::run::{self, Color, ModelAccess, Screen};
 use crate::setup::{Setup, block_on, close_client};
 use report::{DoctorReport, Finding};
 
@@ -30,8 +30,10 @@ pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let cwd = run::folder(None)?;
     let mut report = DoctorReport::new(Screen::stdout(Color::Auto));
     let overrides = top.with(arguments.overrides);
-    report.section("Configuration", configured::findings(&Setup::new(&overrides)?, &cwd))?;
-    let (setup, _) = run::setup_with_model(overrides, None, &cwd)?;
+    let setup = Setup::new(&overrides)?;
+    report.section("Configuration", configured::findings(&setup, &cwd))?;
+    let has_model = ModelAccess::find(&setup, &cwd) != ModelAccess::Missing;
+    let setup = if has_model { run::setup_with_model(overrides, None, &cwd)? } else { setup };
     let servers = mcp::configured(&setup, &cwd);
     block_on(async {
         report.section("Sandbox", sandbox::findings().await)?;
@@ -42,7 +44,9 @@ pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
         } else {
             report.section("MCP servers", mcp::findings(&client, events, &servers, &cwd).await)?;
         }
-        report.section("Model", model::findings(&client, &cwd, arguments.offline).await)?;
+        if has_model {
+            report.section("Model", model::findings(&client, &cwd, arguments.offline).await)?;
+        }
         close_client(&client).await;
         Ok(if report.passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     })

@@ -7,6 +7,7 @@ use loomd_client::{Client, Error};
 use tokio::time::timeout;
 
 use super::Finding::{self, Fail, Pass, Warn};
+use crate::show::problem;
 
 /// How long the model may take for its one-word answer.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
     let settings = thread.settings();
     let which = format!("{} of {}", settings.model, settings.model_provider);
     if offline {
-        return vec![Pass(which), Warn("not asked".to_owned())];
+        return vec![Pass(which), Warn("not checked (--offline)".to_owned())];
     }
     let began = Instant::now();
     let answer = match timeout(TIMEOUT, thread.run(PROMPT)).await {
@@ -38,7 +39,7 @@ pub async fn findings(client: &Client, cwd: &str, offline: bool) -> Vec<Finding>
             Pass(format!("it answers in {took:.1}s, with {tokens} tokens"))
         }
         Ok(Err(Error::TurnFailed(done))) => {
-            let error = done.turn.error.map(|error| error.message).unwrap_or_default();
+            let error = done.turn.error.as_ref().map(problem).unwrap_or_default();
             Fail(format!("the turn failed: {error}"))
         }
         Ok(Err(error)) => Fail(format!("the turn failed: {error}")),

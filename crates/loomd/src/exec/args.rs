@@ -12,7 +12,7 @@ use crate::run::{Color, EXIT_STATUS, Sandbox};
 pub struct Exec {
     #[command(subcommand)]
     pub command: Option<ExecCommand>,
-    /// The prompt; read from stdin if missing, and stdin is appended to it if that is a pipe or a file
+    /// The prompt; read from stdin if missing; a pipe or a file on stdin is appended to it
     pub prompt: Option<String>,
     #[command(flatten)]
     pub common: Common,

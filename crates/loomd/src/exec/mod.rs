@@ -5,7 +5,7 @@ mod args;
 mod events;
 mod translate;
 
-use std::io::{self, IsTerminal, Write, stdin};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -19,7 +19,9 @@ use translate::Translator;
 
 use crate::cli::{Overrides, TopOverrides};
 use crate::find::{LAST, LAST_ANYWHERE};
-use crate::run::{self, Task, TextView, TurnContext, TurnRequest, View, drive, prompt_handler};
+use crate::run::{
+    self, Connection, TextView, ThreadChoice, ThreadRequest, TurnContext, TurnTask, View, drive, prompt_handler,
+};
 use crate::setup::{Setup, block_on, close_client};
 
 /// The variable with the client name of the calling program.
@@ -27,11 +29,10 @@ const ORIGINATOR: &str = "CODEX_INTERNAL_ORIGINATOR_OVERRIDE";
 
 pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
     let Exec { command, common: before, prompt, output_schema, .. } = arguments;
-    let answer = |prompt: Option<String>, common: &Common| -> Result<Task> {
-        Ok(Task::Answer {
-            output_schema: run::output_schema(output_schema.as_deref())?,
-            input: run::input(with_stdin(prompt)?, &common.image)?,
-        })
+    let answer = |prompt: Option<String>, common: &Common| -> Result<TurnTask> {
+        let images = run::images(&common.image)?;
+        let output_schema = run::output_schema(output_schema.as_deref())?;
+        Ok(TurnTask::Answer { output_schema, input: run::input(run::text(prompt)?, images) })
     };
     let (task, resume, common) = match command {
         None => (answer(prompt, &before)?, None, before),
@@ -43,45 +44,50 @@ pub fn run(mut top: TopOverrides, arguments: Exec) -> Result<ExitCode> {
             (answer(later.or(prompt), &common)?, Some(id.unwrap_or_else(|| name.to_owned())), common)
         }
         Some(ExecCommand::Review { target, title, common }) => {
-            (Task::Review(review_target(target, title)?), None, before.with(common))
+            (TurnTask::Review(review_target(target, title)?), None, before.with(common))
         }
     };
     top.profile = arguments.profile.or(top.profile);
     let (sandbox, ask) = permissions(&top, &common, arguments.sandbox.map(Into::into));
-    let request = TurnRequest {
-        task,
-        cwd: run::folder(arguments.cd.as_deref())?,
-        resume,
-        ephemeral: common.ephemeral,
+    let choice = match resume {
+        Some(name) => ThreadChoice::Resume(name),
+        None => ThreadChoice::New { ephemeral: common.ephemeral },
+    };
+    let cwd = run::folder(arguments.cd.as_deref())?;
+    let mut request = ThreadRequest {
+        choice,
+        cwd,
         model: common.model,
         provider: None,
         sandbox,
         ask,
+        config: None,
+        raw_events: false,
     };
     let overrides = with_folders(top.with(common.overrides), &arguments.add_dir)?;
-    let (setup, access) = run::setup_with_model(overrides, None, &request.cwd)?;
+    let connection = Connection::own(overrides, &mut request)?;
     let (json, last_message) = (common.json, common.output_last_message);
     let originator = std::env::var(ORIGINATOR).ok().filter(|name| !name.is_empty());
     block_on(async {
         let (prompt_handler, mut questions) = prompt_handler();
         let options = run::options(originator.as_deref().unwrap_or("loomd-exec")).handler(prompt_handler);
-        let (client, mut events) = setup.connect(options).await?;
-        let thread = request.open(&client).await?;
+        let (client, mut events, providers) = connection.open(options).await?;
+        let thread = request.open(&client, providers.as_ref()).await?;
         let stage = TurnContext { client: &client, events: &mut events, questions: &mut questions, keyboard: None };
         let ended = if json {
             let mut lines = SdkView::new(io::stdout(), thread.id())?;
-            access.announce(&mut lines)?;
-            drive(request.start(&thread).await?, stage, &mut lines).await?
+            drive(task.start(&thread, &request).await?, stage, &mut lines).await?
         } else {
             let mut text = TextView::new(&thread, arguments.color);
-            access.announce(&mut text)?;
-            drive(request.start(&thread).await?, stage, &mut text).await?
+            drive(task.start(&thread, &request).await?, stage, &mut text).await?
         };
         if let Some(file) = last_message {
             let message = ended.message.unwrap_or_default();
             std::fs::write(&file, message).with_context(|| format!("cannot write {}", file.display()))?;
         }
         if !ended.at_once {
+            // Programs read no events after the end of the turn.
+            run::stop_commands(&client, thread.id(), &mut events, ended.running, &mut run::NoView).await?;
             close_client(&client).await;
         }
         Ok(ended.exit.into())
@@ -141,23 +147,11 @@ fn permissions(
 
 fn review_target(target: Target, title: Option<String>) -> Result<ReviewTarget> {
     Ok(match target {
-        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch },
+        Target { base: Some(branch), .. } => ReviewTarget::BaseBranch { branch: Some(branch) },
         Target { commit: Some(sha), .. } => ReviewTarget::Commit { sha, title },
         Target { uncommitted: true, .. } => ReviewTarget::UncommittedChanges,
-        Target { prompt, .. } => ReviewTarget::Custom { instructions: run::prompt(prompt)? },
+        Target { prompt, .. } => ReviewTarget::Custom { instructions: Some(run::text(prompt)?) },
     })
-}
-
-/// The prompt, followed by stdin if both exist.
-fn with_stdin(argument: Option<String>) -> Result<String> {
-    match argument {
-        Some(text) if text != "-" && !stdin().is_terminal() => {
-            let more = run::read_stdin()?;
-            let more = more.trim_end_matches('\n');
-            Ok(if more.is_empty() { text } else { format!("{text}\n\n<stdin>\n{more}\n</stdin>") })
-        }
-        argument => run::prompt(argument),
-    }
 }
 
 /// Adds folders to the configured writable roots.

@@ -116,7 +116,7 @@ fn usage(total: &TokenUsageBreakdown) -> Usage {
     Usage {
         input_tokens: total.input_tokens,
         cached_input_tokens: total.cached_input_tokens,
-        cache_write_input_tokens: 0,
+        cache_write_input_tokens: total.cache_write_input_tokens,
         output_tokens: total.output_tokens,
         reasoning_output_tokens: total.reasoning_output_tokens,
     }

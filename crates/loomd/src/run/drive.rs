@@ -1,13 +1,14 @@
 //! Runs one turn to its end: shows events, asks questions, and interrupts the turn at Ctrl-C.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures_util::FutureExt;
-use loomd_client::protocol::TurnStatus;
-use loomd_client::{Client, Error, Events, Turn};
+use loomd_client::protocol::{ServerNotification, ThreadBackgroundTerminalsCleanParams, ThreadItem, TurnStatus};
+use loomd_client::{Client, Error, Event, Events, Turn};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::handler::Questions;
 use super::keyboard::Keyboard;
@@ -34,6 +35,8 @@ pub struct TurnOutcome {
     pub message: Option<String>,
     /// Ctrl-C was pressed twice: the program ends without closing the connection.
     pub at_once: bool,
+    /// The ids of commands that still ran at the end of the turn.
+    pub running: BTreeSet<String>,
 }
 
 /// The connection that a turn runs on, and the source of answers.
@@ -51,18 +54,23 @@ pub async fn drive(mut turn: Turn, stage: TurnContext<'_>, view: &mut impl View)
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let (mut open, mut refused, mut stopping) = (None::<Question>, false, false);
+    let mut running = BTreeSet::new();
     loop {
         tokio::select! {
             biased;
             () = signals.next() => {
                 if stopping {
-                    return Ok(TurnOutcome { exit: ExitReason::Stopped, message: None, at_once: true });
+                    return Ok(TurnOutcome { exit: ExitReason::Stopped, message: None, at_once: true, running });
                 }
                 stopping = true;
                 view.warn("interrupting", "press Ctrl-C again to quit at once")?;
                 interrupt(client, &turn);
             }
-            Some(event) = events.next() => view.event(&event?)?,
+            Some(event) = events.next() => {
+                let event = event?;
+                note_command(turn.thread_id(), &event, &mut running);
+                view.event(&event)?;
+            }
             event = turn.next() => match event {
                 Some(event) => _ = event?,
                 None => break,
@@ -92,9 +100,61 @@ pub async fn drive(mut turn: Turn, stage: TurnContext<'_>, view: &mut impl View)
     }
     // Both streams have the same events; the other one may still have unread ones.
     while let Some(Some(event)) = events.next().now_or_never() {
-        view.event(&event?)?;
+        let event = event?;
+        note_command(turn.thread_id(), &event, &mut running);
+        view.event(&event)?;
     }
-    outcome(turn, refused).await
+    outcome(turn, refused, running).await
+}
+
+/// How long commands may take to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Stops the commands that still run after a turn, and shows their ends. They would end with the server in this
+/// process, and their ends would not be recorded.
+pub async fn stop_commands(
+    client: &Client,
+    thread_id: &str,
+    events: &mut Events,
+    mut running: BTreeSet<String>,
+    view: &mut impl View,
+) -> Result<()> {
+    if running.is_empty() {
+        return Ok(());
+    }
+    view.warn("stopping", "commands that still run at the end of the turn")?;
+    let params = ThreadBackgroundTerminalsCleanParams { thread_id: thread_id.to_owned() };
+    client.thread_background_terminals_clean(params).await?;
+    let ends = async {
+        while !running.is_empty() {
+            let Some(event) = events.next().await else { break };
+            let event = event?;
+            note_command(thread_id, &event, &mut running);
+            view.event(&event)?;
+        }
+        Ok(())
+    };
+    timeout(STOP_TIMEOUT, ends).await.unwrap_or(Ok(()))
+}
+
+/// Adds a command that has started, and removes one that has ended.
+fn note_command(thread_id: &str, event: &Event, running: &mut BTreeSet<String>) {
+    if event.thread_id.as_deref() != Some(thread_id) {
+        return;
+    }
+    match event.notification() {
+        Some(ServerNotification::ItemStarted(started)) => {
+            if let ThreadItem::CommandExecution { id, .. } = &started.item {
+                running.insert(id.clone());
+            }
+        }
+        Some(ServerNotification::ItemCompleted(completed)) => {
+            if let ThreadItem::CommandExecution { id, .. } = &completed.item {
+                running.remove(id);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// Shows a question, for the first time or again. Without a terminal it is declined, and this returns `None`.
@@ -131,19 +191,17 @@ fn interrupt(client: &Client, turn: &Turn) {
     tokio::spawn(async move { client.interrupt_turn(&thread_id, &turn_id).await });
 }
 
-async fn outcome(turn: Turn, refused: bool) -> Result<TurnOutcome> {
-    match turn.finish().await {
+async fn outcome(turn: Turn, refused: bool, running: BTreeSet<String>) -> Result<TurnOutcome> {
+    let (exit, message) = match turn.finish().await {
         Ok(done) => {
             let is_done = done.turn.status == TurnStatus::Completed && !refused;
-            let exit = if is_done { ExitReason::Done } else { ExitReason::Stopped };
-            Ok(TurnOutcome { exit, message: done.agent_message, at_once: false })
+            (if is_done { ExitReason::Done } else { ExitReason::Stopped }, done.agent_message)
         }
         // The error has been shown.
-        Err(Error::TurnFailed(done)) => {
-            Ok(TurnOutcome { exit: ExitReason::Failed, message: done.agent_message, at_once: false })
-        }
-        Err(error) => Err(error.into()),
-    }
+        Err(Error::TurnFailed(done)) => (ExitReason::Failed, done.agent_message),
+        Err(error) => return Err(error.into()),
+    };
+    Ok(TurnOutcome { exit, message, at_once: false, running })
 }
 
 /// SIGINT and SIGTERM.

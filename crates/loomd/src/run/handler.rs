@@ -149,6 +149,8 @@ impl Handler for PromptHandler {
                 let Some(content) = self.fill_in(&server, requested_schema).await else { return refused() };
                 Some(content)
             }
+            // Only sent to clients that announced it.
+            McpServerElicitationRequest::OpenaiForm { .. } => return refused(),
             McpServerElicitationRequest::Form { .. } | McpServerElicitationRequest::Url { .. } => None,
         };
         let meta = persist.map(|persist| json!({ "persist": persist }));
@@ -209,6 +211,9 @@ fn elicitation_question(
             let fields: Vec<String> = fields(requested_schema.clone()).into_iter().map(|field| field.title).collect();
             let details = if fields.is_empty() { tool_lines(meta.as_ref()) } else { vec![fields.join(", ")] };
             (message, details, (!fields.is_empty()).then_some("Fill in this form?"), meta)
+        }
+        McpServerElicitationRequest::OpenaiForm { message, meta, .. } => {
+            (message, Vec::new(), Some("This form cannot be shown here."), meta)
         }
     };
     let kept = meta.as_ref().and_then(|meta| meta["persist"].as_array()).into_iter().flatten();

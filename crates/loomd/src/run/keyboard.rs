@@ -5,7 +5,10 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::thread;
 
-use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, isatty, tcflush, tcgetattr, tcsetattr};
+use rustix::process::getpgrp;
+use rustix::termios::{
+    LocalModes, OptionalActions, QueueSelector, Termios, isatty, tcflush, tcgetattr, tcgetpgrp, tcsetattr,
+};
 use tokio::sync::mpsc;
 
 /// Capacity of the queue of typed lines.
@@ -19,10 +22,18 @@ pub struct Keyboard {
 }
 
 impl Keyboard {
-    /// `None` if this process has no terminal.
+    /// `None` if this process has no terminal, or runs in the background, where reading would stop it.
     pub fn open() -> Option<Self> {
         let terminal = File::open("/dev/tty").ok().filter(|file| isatty(file))?;
-        Some(Self { terminal, lines: None, usual: None })
+        let in_foreground = tcgetpgrp(&terminal).is_ok_and(|group| group == getpgrp());
+        in_foreground.then_some(Self { terminal, lines: None, usual: None })
+    }
+
+    /// Starts reading, and keeps what was typed before.
+    pub fn listen(&mut self) {
+        if self.lines.is_none() {
+            self.lines = self.terminal.try_clone().ok().map(read);
+        }
     }
 
     /// Discards earlier input and starts reading. Fails if echo cannot be switched off for a secret.
@@ -32,10 +43,8 @@ impl Keyboard {
             self.hide()?;
         }
         _ = tcflush(&self.terminal, QueueSelector::IFlush);
-        match &mut self.lines {
-            Some(lines) => while lines.try_recv().is_ok() {},
-            None => self.lines = self.terminal.try_clone().ok().map(read),
-        }
+        while self.lines.as_mut().is_some_and(|lines| lines.try_recv().is_ok()) {}
+        self.listen();
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! [`Screen`]: the output stream of a terminal. Printed text stays; a status line may be drawn below it and erased.
 
 use std::env;
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 
 use clap::ValueEnum;
@@ -50,6 +51,15 @@ impl Screen {
 
     pub fn stderr(color: Color) -> Self {
         Self::new(io::stderr(), color)
+    }
+
+    /// The terminal of this process, also if stdout and stderr are pipes or files. `None` if it has none.
+    pub fn terminal(color: Color) -> Option<Self> {
+        if io::stderr().is_terminal() {
+            return Some(Self::stderr(color));
+        }
+        let terminal = File::options().write(true).open("/dev/tty").ok()?;
+        Some(Self::new(terminal, color)).filter(Self::is_terminal)
     }
 
     fn new(out: impl Output + IsTerminal + 'static, color: Color) -> Self {

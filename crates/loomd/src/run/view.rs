@@ -40,14 +40,61 @@ pub trait View {
     }
 }
 
-/// Prints each notification as one line of JSON, as received. Messages of this program go to stderr.
+/// Shows nothing.
+pub struct NoView;
+
+impl View for NoView {
+    fn event(&mut self, _: &Event) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn warn(&mut self, _: &str, _: &str) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Shows questions at the terminal, beside output that goes elsewhere.
+struct QuestionScreen {
+    screen: Screen,
+    renderer: Renderer,
+}
+
+impl QuestionScreen {
+    /// `None` if this process has no terminal.
+    fn open(thread: &Thread, color: Color) -> Option<Self> {
+        let screen = Screen::terminal(color)?;
+        let renderer = Renderer::new(screen.style()).in_folder(&thread.settings().cwd);
+        Some(Self { screen, renderer })
+    }
+
+    /// Follows the changes that a question may be about.
+    fn follow(&mut self, event: &Event) {
+        if let Some(notification) = event.notification() {
+            self.renderer.show(notification);
+        }
+    }
+
+    fn show(&mut self, question: &Question) -> io::Result<()> {
+        self.renderer.restyle(self.screen.measure());
+        let text = question.show(|asked| self.renderer.question(asked));
+        self.screen.print(text.trim_start_matches('\n'))
+    }
+
+    fn show_hint(&mut self, question: &Question) -> io::Result<()> {
+        self.screen.print(&format!("  {}\n> ", question.hint()))
+    }
+}
+
+/// Prints each notification as one line of JSON, as received. Messages of this program go to stderr, and questions to
+/// the terminal.
 pub struct JsonView<W> {
     out: W,
+    questions: Option<QuestionScreen>,
 }
 
 impl<W: Write> JsonView<W> {
-    pub fn new(out: W) -> Self {
-        Self { out }
+    pub fn new(out: W, thread: &Thread, color: Color) -> Self {
+        Self { out, questions: QuestionScreen::open(thread, color) }
     }
 }
 
@@ -55,16 +102,29 @@ impl<W: Write> View for JsonView<W> {
     fn event(&mut self, event: &Event) -> io::Result<()> {
         let mut line = match &event.kind {
             EventKind::Notification(notification) => notification.encode()?,
-            EventKind::Other { method, params } => encode_notification(method, Some(params))?,
+            EventKind::Other { method, params } => encode_notification(method, Some(params), None)?,
             _ => return Ok(()),
         };
         line.push(b'\n');
         self.out.write_all(&line)?;
+        self.questions.iter_mut().for_each(|questions| questions.follow(event));
         self.out.flush()
     }
 
     fn warn(&mut self, word: &str, text: &str) -> io::Result<()> {
         writeln!(io::stderr(), "{word}: {text}")
+    }
+
+    fn show_question(&mut self, question: &Question) -> io::Result<()> {
+        self.questions.as_mut().map_or(Ok(()), |questions| questions.show(question))
+    }
+
+    fn show_hint(&mut self, question: &Question) -> io::Result<()> {
+        self.questions.as_mut().map_or(Ok(()), |questions| questions.show_hint(question))
+    }
+
+    fn is_interactive(&self) -> bool {
+        self.questions.is_some()
     }
 }
 
@@ -78,6 +138,8 @@ pub struct TextView {
     answer: Option<Box<dyn Write>>,
     /// A message that may be the last one.
     held: Option<Event>,
+    /// Where questions are shown if the screen is a pipe or a file.
+    questions: Option<QuestionScreen>,
 }
 
 impl TextView {
@@ -88,7 +150,8 @@ impl TextView {
             false => (Screen::stderr(color), Some(Box::new(io::stdout()))),
         };
         let renderer = Renderer::new(screen.style()).in_folder(&thread.settings().cwd);
-        Self { thread_id: thread.id().to_owned(), screen, renderer, answer, held: None }
+        let questions = if screen.is_terminal() { None } else { QuestionScreen::open(thread, color) };
+        Self { thread_id: thread.id().to_owned(), screen, renderer, answer, held: None, questions }
     }
 
     /// Follows the size of the window.
@@ -128,6 +191,7 @@ impl View for TextView {
         if event.thread_id.as_ref().is_some_and(|thread| *thread != self.thread_id) {
             return Ok(());
         }
+        self.questions.iter_mut().for_each(|questions| questions.follow(event));
         let (Some(notification), Some(answer)) = (event.notification(), &mut self.answer) else {
             return self.show(event);
         };
@@ -170,16 +234,22 @@ impl View for TextView {
 
     fn show_question(&mut self, question: &Question) -> io::Result<()> {
         self.release()?;
+        if let Some(questions) = &mut self.questions {
+            return questions.show(question);
+        }
         let text = question.show(|asked| self.renderer.question(asked));
         self.screen.print(&text)
     }
 
     fn show_hint(&mut self, question: &Question) -> io::Result<()> {
+        if let Some(questions) = &mut self.questions {
+            return questions.show_hint(question);
+        }
         self.screen.print(&format!("  {}\n> ", question.hint()))
     }
 
     fn is_interactive(&self) -> bool {
-        self.screen.is_terminal()
+        self.screen.is_terminal() || self.questions.is_some()
     }
 
     fn line_entered(&mut self) {

@@ -7,6 +7,7 @@ use loomd_protocol::{
 
 use super::clean::{Cleaner, lines, visible};
 use super::fold::{Fold, Folded, fold};
+use super::live::OUTPUT;
 use super::style::{Paint, Style};
 
 /// How lines beside a rule are folded.
@@ -23,7 +24,7 @@ enum Block {
 impl Block {
     fn fold(self) -> Fold {
         match self {
-            Self::Output => Fold { first: 2, last: 4 },
+            Self::Output => OUTPUT,
             Self::Diff => Fold { first: 30, last: 5 },
             Self::WholeDiff => Fold { first: usize::MAX, last: 0 },
         }
@@ -43,6 +44,8 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
         ThreadItem::CollabAgentToolCall { tool, prompt, .. } => {
             ("⇢", format!("{} {}", serde_name(tool), prompt.as_deref().unwrap_or_default()))
         }
+        ThreadItem::SubAgentActivity { kind, agent_path, .. } => ("⇢", format!("{agent_path} {}", serde_name(kind))),
+        ThreadItem::FunctionCallOutput { name, .. } => ("⚙", format!("output of {name}")),
         ThreadItem::EnteredReviewMode { review, .. } => ("◇", format!("review of {review}")),
         ThreadItem::ContextCompaction { .. } => ("≡", "compacting the history".to_owned()),
         _ => return None,
@@ -52,11 +55,15 @@ pub fn title(style: Style, item: &ThreadItem) -> Option<String> {
     Some(format!("{} {}\n", style.paint(Paint::Cyan, mark), style.paint(Paint::Bold, &line)))
 }
 
-/// The output and the result of an item, below its title.
-pub fn outcome(style: Style, item: &ThreadItem) -> String {
+/// The output and the result of an item, below its title. The first `printed` lines of a command's output are left
+/// out.
+pub fn outcome(style: Style, item: &ThreadItem, printed: usize) -> String {
     match item {
         ThreadItem::CommandExecution { status, aggregated_output, exit_code, duration_ms, .. } => {
-            let output = block(style, &lines(aggregated_output.as_deref().unwrap_or_default()), Block::Output);
+            let output = lines(aggregated_output.as_deref().unwrap_or_default());
+            let rest = output.get(printed..).unwrap_or_default();
+            let by = Fold { first: OUTPUT.first.saturating_sub(printed), ..OUTPUT };
+            let output = folded_block(style, rest, Block::Output, by);
             let took = took(*duration_ms);
             let end = match (status, exit_code) {
                 (CommandExecutionStatus::Completed, _) => bad_or_good(style, true, &format!("done{took}")),
@@ -95,6 +102,27 @@ pub fn outcome(style: Style, item: &ThreadItem) -> String {
     }
 }
 
+/// Lines of a command's output as they come.
+pub fn output_lines(style: Style, lines: &[String]) -> String {
+    folded_block(style, lines, Block::Output, Fold { first: usize::MAX, last: 0 })
+}
+
+/// The last lines of a command that has not ended.
+pub fn unfinished(style: Style, ready: &[String], hidden: usize, tail: &[String]) -> String {
+    let left_out = match hidden {
+        0 => String::new(),
+        count => format!("  {} {}\n", style.paint(Paint::Dim, "│"), style.paint(Paint::Dim, &more(count))),
+    };
+    let state = format!("  {} still running\n", style.paint(Paint::Yellow, "…"));
+    output_lines(style, ready) + &left_out + &output_lines(style, tail) + &state
+}
+
+/// A tool call that was refused before it began, and why.
+pub fn refused(style: Style, tool: &str, reason: &str) -> String {
+    let title = format!("{} {}\n", style.paint(Paint::Cyan, "⚙"), style.paint(Paint::Bold, &one_line(tool)));
+    title + &block(style, &lines(reason), Block::Output) + &bad_or_good(style, false, "refused")
+}
+
 /// The whole diff of a file change.
 pub fn whole_change(style: Style, item: &ThreadItem) -> String {
     match item {
@@ -112,6 +140,35 @@ pub fn applied(style: Style, status: PatchApplyStatus) -> String {
         PatchApplyStatus::Declined => bad_or_good(style, false, "not allowed"),
         PatchApplyStatus::Failed | PatchApplyStatus::InProgress => bad_or_good(style, false, "not applied"),
     }
+}
+
+/// Stands for lines that were left out.
+pub fn more(count: usize) -> String {
+    format!("… {count} more lines")
+}
+
+/// A unified diff of any number of files, in colour and with long lines cut.
+pub fn diff_text(style: Style, diff: &str, fold_at: usize) -> String {
+    let lines = lines(diff);
+    let mut text = String::new();
+    for folded in fold(&lines, Fold { first: fold_at, last: 0 }) {
+        let line = match folded {
+            Folded::Hidden(count) => style.paint(Paint::Dim, &more(count)),
+            Folded::Line(line) => {
+                let shown = style.cut(line, 1);
+                match line.as_bytes() {
+                    [b'd', b'i', b'f', b'f', b' ', ..] => style.paint(Paint::Bold, &shown),
+                    [b'+', ..] => style.paint(Paint::Green, &shown),
+                    [b'-', ..] => style.paint(Paint::Red, &shown),
+                    [b'@', ..] => style.paint(Paint::Cyan, &shown),
+                    _ => shown,
+                }
+            }
+        };
+        text += &line;
+        text.push('\n');
+    }
+    text
 }
 
 /// A plan as a checklist.
@@ -158,12 +215,16 @@ fn change_text(style: Style, change: &FileUpdateChange, by: Block) -> String {
 
 /// Lines beside a rule, with the middle left out. Lines of a diff are coloured.
 fn block(style: Style, lines: &[String], by: Block) -> String {
+    folded_block(style, lines, by, by.fold())
+}
+
+fn folded_block(style: Style, lines: &[String], by: Block, folding: Fold) -> String {
     let rule = style.paint(Paint::Dim, "│");
     let is_diff = by != Block::Output;
     let mut text = String::new();
-    for folded in fold(lines, by.fold()) {
+    for folded in fold(lines, folding) {
         let line = match folded {
-            Folded::Hidden(count) => style.paint(Paint::Dim, &format!("… {count} more lines")),
+            Folded::Hidden(count) => style.paint(Paint::Dim, &more(count)),
             Folded::Line(line) => {
                 let shown = if by == Block::WholeDiff { line.to_owned() } else { style.cut(line, 4) };
                 match line.as_bytes().first() {

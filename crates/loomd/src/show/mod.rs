@@ -4,6 +4,9 @@
 mod clean;
 mod fold;
 mod items;
+mod live;
+mod markdown;
+mod problem;
 mod question;
 mod render;
 mod style;
@@ -12,6 +15,9 @@ mod tests;
 mod wrap;
 
 pub use clean::lines;
+pub use items::diff_text;
+pub use problem::problem;
 pub use question::QuestionView;
 pub use render::Renderer;
 pub use style::{Paint, Style};
+pub use wrap::wrap_lines;

@@ -16,6 +16,7 @@ pub struct Style {
 pub enum Paint {
     Bold,
     Dim,
+    Italic,
     Red,
     Green,
     Yellow,
@@ -27,8 +28,13 @@ impl Style {
         Self { width: width.map(|width| width.max(NARROWEST)), colour }
     }
 
-    pub(super) fn width(self) -> Option<usize> {
+    /// The columns of the terminal.
+    pub fn width(self) -> Option<usize> {
         self.width
+    }
+
+    pub fn has_colour(self) -> bool {
+        self.colour
     }
 
     pub fn paint(self, paint: Paint, text: &str) -> String {
@@ -38,6 +44,7 @@ impl Style {
         let code = match paint {
             Paint::Bold => 1,
             Paint::Dim => 2,
+            Paint::Italic => 3,
             Paint::Red => 31,
             Paint::Green => 32,
             Paint::Yellow => 33,

@@ -143,6 +143,63 @@ fn results_of_parallel_items_repeat_their_title() {
     ");
 }
 
+fn output(id: &str, text: &str) -> (&'static str, Value) {
+    ("item/commandExecution/outputDelta", delta(id, text))
+}
+
+#[test]
+fn output_of_a_command_is_printed_as_it_comes() {
+    let mut renderer = Renderer::new(plain(40));
+    let mut show = |(method, params): (&str, Value)| renderer.show(&notification(method, &params));
+    assert_eq!(show(("item/started", command("a", "make", "inProgress", None, None))), "$ make\n");
+    assert_eq!(show(output("a", "one\ntw")), "  │ one\n");
+    assert_eq!(show(output("a", "o\n")), "  │ two\n");
+    assert_eq!(show(output("a", "3\n4\n5\n6\n7\n")), "  │ 3\n  │ 4\n  │ 5\n  │ 6\n");
+    assert_eq!(show(output("a", "8\n9\n10\n11\n12\n13\n")), "");
+    assert_eq!(renderer.status(), "running a command: 13");
+    let whole = "one\ntwo\n3\n4\n5\n6\n7\n8\n9\n10\n11\n12\n13\n";
+    let end = renderer.show(&notification("item/completed", &command("a", "make", "completed", Some(whole), Some(0))));
+    assert_eq!(end, "  │ … 3 more lines\n  │ 10\n  │ 11\n  │ 12\n  │ 13\n  ✓ done, 1.2s\n");
+}
+
+#[test]
+fn a_command_that_goes_on_keeps_its_line_its_output_and_its_end() {
+    let text = shown(
+        plain(40),
+        &[
+            ("item/started", command("a", "serve", "inProgress", None, None)),
+            output("a", "ready\n"),
+            ("item/agentMessage/delta", delta("m", "It is up.")),
+            output("a", "a request\n"),
+            ("item/completed", message("m", "It is up.")),
+            ("item/started", command("b", "ls", "inProgress", None, None)),
+            output("a", "another\n"),
+            ("item/completed", command("b", "ls", "completed", Some("file\n"), Some(0))),
+            ("turn/completed", turn("completed")),
+            ("item/completed", command("a", "serve", "failed", Some("ready\na request\nanother\nbye\n"), Some(1))),
+        ],
+    );
+    assert_snapshot!(text, @r"
+    $ serve
+      │ ready
+
+    It is up.
+
+    $ serve
+      │ a request
+    $ ls
+      │ file
+      ✓ done, 1.2s
+    $ serve
+      │ another
+      … still running
+
+    $ serve
+      │ bye
+      ✗ exit 1, 1.2s
+    ");
+}
+
 #[test]
 fn tool_calls_show_arguments_and_result() {
     let mcp = |status: &str, result: Value, error: Value| {
@@ -200,13 +257,11 @@ fn the_cause_of_an_error_is_printed_once() {
         ("error", json!({ "error": error, "willRetry": will_retry }))
     };
     let notifications = [
-        error("1/2", "it broke", true),
-        error("2/2", "it broke", true),
+        error("Reconnecting... 1/2", "it broke", true),
+        error("Reconnecting... 2/2", "it broke", true),
         error("it broke", "Connection refused", false),
-        error("Connection refused", "Connection refused", false),
     ];
-    let told = "trying again: 1/2 (it broke)\ntrying again: 2/2\nerror: it broke (Connection refused)\n\
-        error: Connection refused\n";
+    let told = "trying again (1 of 2): it broke\ntrying again (2 of 2)\nerror: it broke (Connection refused)\n";
     assert_eq!(shown(plain(80), &notifications), told);
 }
 

@@ -2,6 +2,13 @@
 
 use super::style::{columns, width};
 
+/// A text in lines of at most `room` columns, broken between words.
+pub fn wrap_lines(text: &str, room: Option<usize>) -> Vec<String> {
+    let mut wrap = Wrap::new(room);
+    let lines: Vec<String> = (wrap.push(text) + &wrap.finish()).lines().map(str::to_owned).collect();
+    if lines.is_empty() { vec![String::new()] } else { lines }
+}
+
 pub struct Wrap {
     /// `None` does not wrap.
     limit: Option<usize>,

@@ -14,7 +14,7 @@ pub struct Threads {
     pub overrides: Overrides,
 }
 
-/// A thread is given by its id, a prefix of its id, its name, or `last`.
+/// A thread is given by its id, its name (of several, the last updated), a prefix of its id, or `last`.
 #[derive(Subcommand)]
 pub enum ThreadsCommand {
     /// List threads, the last used first
@@ -36,21 +36,32 @@ pub enum ThreadsCommand {
         json: bool,
     },
     /// Show the messages and items of a thread
-    Show { thread: String },
+    Show {
+        /// The thread: its id, a prefix of its id, its name, or `last`
+        thread: String,
+    },
     /// Name a thread
-    Rename { thread: String, name: String },
+    Rename {
+        /// The thread: its id, a prefix of its id, its name, or `last`
+        thread: String,
+        /// Its name
+        name: String,
+    },
     /// Archive threads
     Archive {
+        /// The threads: their ids, prefixes of their ids, or names
         #[arg(required = true)]
         threads: Vec<String>,
     },
     /// Unarchive threads
     Unarchive {
+        /// The threads: their ids, prefixes of their ids, or names
         #[arg(required = true)]
         threads: Vec<String>,
     },
     /// Delete threads permanently
     Delete {
+        /// The threads: their ids, prefixes of their ids, or names
         #[arg(required = true)]
         threads: Vec<String>,
         /// Without confirmation
@@ -59,6 +70,7 @@ pub enum ThreadsCommand {
     },
     /// Export a thread
     Export {
+        /// The thread: its id, a prefix of its id, its name, or `last`
         thread: String,
         #[arg(short, long, value_name = "FORMAT", default_value = "markdown")]
         format: Format,

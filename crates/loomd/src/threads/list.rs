@@ -47,13 +47,13 @@ pub fn heading(style: Style, thread: &Thread, now: i64) -> String {
 const AGE: usize = 4;
 
 /// The thread's name, or else its preview.
-fn about(thread: &Thread) -> String {
+pub fn about(thread: &Thread) -> String {
     let text = thread.name.as_deref().unwrap_or(&thread.preview);
     lines(text).into_iter().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
 
 /// `5m`
-fn age(seconds: i64) -> String {
+pub fn age(seconds: i64) -> String {
     match seconds {
         ..60 => "now".to_owned(),
         60..3_600 => format!("{}m", seconds / 60),

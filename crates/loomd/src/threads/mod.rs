@@ -18,9 +18,11 @@ use loomd_client::protocol::{
 
 pub use args::Threads;
 use args::{Format, ThreadsCommand};
+pub use list::{about, age, now};
+pub use markdown::markdown;
 
 use crate::cli::{TopOverrides, UsageError};
-use crate::find::{find, list, newest};
+use crate::find::{find, find_only, list, newest};
 use crate::run::{self, Color, Screen};
 use crate::setup::{Setup, block_on, close_client};
 use crate::show::{Paint, Renderer};
@@ -84,7 +86,7 @@ async fn execute(client: &Client, command: ThreadsCommand, cwd: &str) -> Result<
 async fn find_all(client: &Client, names: &[String], cwd: &str) -> Result<Vec<String>> {
     let mut ids = Vec::new();
     for name in names {
-        ids.push(find(client, name, Some(cwd)).await?);
+        ids.push(find_only(client, name, Some(cwd)).await?);
     }
     ids.sort();
     ids.dedup();
@@ -132,6 +134,7 @@ fn show(thread: &Thread) -> Result<()> {
                 item: item.clone(),
                 thread_id: thread.id.clone(),
                 turn_id: turn.id.clone(),
+                started_at_ms: None,
                 completed_at_ms: 0,
             };
             screen.print(&renderer.show(&ServerNotification::ItemCompleted(completed)))?;
@@ -176,7 +179,7 @@ fn export(thread: &Thread, format: Format, output: Option<&Path>) -> Result<()> 
         None => Box::new(stdout().lock()),
     };
     match format {
-        Format::Markdown => out.write_all(markdown::markdown(thread).as_bytes())?,
+        Format::Markdown => out.write_all(markdown(thread).as_bytes())?,
         Format::Json => {
             serde_json::to_writer_pretty(&mut out, thread)?;
             out.write_all(b"\n")?;

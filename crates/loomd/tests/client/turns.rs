@@ -249,7 +249,7 @@ async fn a_review_returns_its_text(server: Server) {
         "overall_confidence_score": 0.9 });
     session.model.reply(message(&found.to_string()));
     let review =
-        session.thread.review(ReviewTarget::Custom { instructions: "look at everything".into() }).await.unwrap();
+        session.thread.review(ReviewTarget::Custom { instructions: Some("look at everything".into()) }).await.unwrap();
     assert_eq!((review.review_text.as_str(), review.turn.status), ("All good.", TurnStatus::Completed));
     assert_eq!(review.thread_id, session.thread.id());
     let markers = review
@@ -261,7 +261,7 @@ async fn a_review_returns_its_text(server: Server) {
 
 async fn a_review_that_cannot_start_is_an_error(server: Server) {
     let session = session(&server, Options::default()).await;
-    let target = ReviewTarget::BaseBranch { branch: "main".into() };
+    let target = ReviewTarget::BaseBranch { branch: Some("main".into()) };
     let error = session.thread.review(target).await.unwrap_err();
     assert!(error.to_string().contains("not a git repository"), "{error}");
 }

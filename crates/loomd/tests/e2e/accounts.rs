@@ -44,6 +44,32 @@ async fn login_and_logout_reach_running_threads_and_all_clients() {
 }
 
 #[tokio::test]
+async fn tokens_without_an_account_id_sign_in_to_the_account_of_their_claims() {
+    let model = ScriptedModel::start().await;
+    let home = home(&model);
+    let server = launch().stdio(&home);
+    server.initialize_with(InitializeCapabilities { experimental_api: true, ..Default::default() }).await;
+    let token = |email: &str, account: &str| {
+        let auth = json!({ "chatgpt_account_id": account, "chatgpt_plan_type": "team" });
+        let claims = json!({ "email": email, "https://api.openai.com/auth": auth });
+        format!("h.{}.s", URL_SAFE_NO_PAD.encode(claims.to_string()))
+    };
+    let login = json!({ "type": "chatgptAuthTokens", "idToken": token("a@b", "ws-1"), "accessToken": "access-1" });
+    server.request("account/login/start", login).await.expect("the claims name the account");
+    let account = json!({ "type": "chatgpt", "email": "a@b", "planType": "team" });
+    assert_eq!(server.request("account/read", json!({})).await.unwrap()["account"], account);
+    model.reply(unauthorized()).reply(message("done"));
+    let thread = server.start_thread(Default::default()).await.id;
+    server.start_turn(&thread, "hi").await;
+    let (id, params) = server.server_request("account/chatgptAuthTokens/refresh").await;
+    assert_eq!(params["previousAccountId"], "ws-1");
+    server.respond(&id, json!({ "idToken": token("a@b", "ws-2"), "accessToken": "access-2" })).await;
+    server.turn_completed(&thread).await;
+    let sent: Vec<_> = model.calls().iter().map(|call| call.header("chatgpt-account-id").map(str::to_owned)).collect();
+    assert_eq!(sent, [Some("ws-1".to_owned()), Some("ws-2".to_owned())]);
+}
+
+#[tokio::test]
 async fn the_client_that_supplied_tokens_is_requested_to_refresh_them() {
     let model = ScriptedModel::start().await;
     let home = home(&model);

@@ -5,11 +5,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use loomd_protocol::InitializeCapabilities;
 use loomd_testkit::model::{function_call, message};
 use loomd_testkit::{Home, ScriptedModel, Server};
 use serde_json::{Value, json};
 
-use crate::common::initialized;
+use crate::common::launch;
 
 const APPROVAL: &str = "item/commandExecution/requestApproval";
 
@@ -32,7 +33,8 @@ impl ApprovalFixture {
         let config = format!("features.shell_snapshot = false\n{more}");
         let home = Home::new(&model).with(&config);
         home.write("rules/default.rules", rules);
-        let server = initialized(&home).await;
+        let server = launch().stdio(&home);
+        server.initialize_with(experimental()).await;
         let params = json!({ "cwd": home.work(), "approvalPolicy": approval, "sandbox": sandbox });
         let started = server.request("thread/start", params).await.expect("a thread can be started");
         let thread = started["thread"]["id"].as_str().unwrap().to_owned();
@@ -62,6 +64,10 @@ impl ApprovalFixture {
     }
 }
 
+fn experimental() -> InitializeCapabilities {
+    InitializeCapabilities { experimental_api: true, ..Default::default() }
+}
+
 fn write_program(path: &Path, text: &str) {
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
@@ -87,6 +93,37 @@ async fn additional_permissions_need_approval_even_for_a_known_safe_command() {
     let mut other = arguments;
     other["cmd"] = json!("ls -a");
     assert!(fixture.run("exec_command", other, "decline").await.approval.is_some());
+}
+
+#[tokio::test]
+async fn only_clients_of_the_experimental_interface_are_sent_experimental_fields() {
+    let model = ScriptedModel::start().await;
+    let home = Home::new(&model).with("features.shell_snapshot = false\nfeatures.exec_permission_approvals = true\n");
+    let server = launch().websocket(&home).await;
+    let (one, other) = (server.connect().await, server.connect().await);
+    one.initialize().await;
+    other.initialize_with(InitializeCapabilities::default()).await;
+    let params = json!({ "cwd": home.work(), "approvalPolicy": "on-request", "sandbox": "read-only" });
+    let started = one.request("thread/start", params).await.expect("a thread can be started");
+    let thread = started["thread"]["id"].as_str().unwrap();
+    model.reply(message("stored"));
+    one.run_turn(thread, "hi").await;
+    other.request("thread/resume", json!({ "threadId": thread })).await.expect("it can be joined");
+    let arguments = json!({
+        "cmd": "ls", "sandbox_permissions": "with_additional_permissions",
+        "additional_permissions": { "file_system": { "write": [home.path()] } },
+    });
+    model.reply(function_call("exec_command", arguments, "c1")).reply(message("done"));
+    one.start_turn(thread, "go").await;
+    let ((id, mut full), (other_id, stable)) =
+        tokio::join!(one.server_request(APPROVAL), other.server_request(APPROVAL));
+    assert_eq!(id, other_id);
+    let permissions = full.as_object_mut().unwrap().remove("additionalPermissions");
+    assert_eq!(permissions.unwrap()["fileSystem"]["write"], json!([home.path()]));
+    assert_eq!(full, stable);
+    // It can decide without them.
+    other.respond(&id, json!({ "decision": "accept" })).await;
+    one.turn_completed(thread).await;
 }
 
 #[tokio::test]

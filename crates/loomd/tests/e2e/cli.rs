@@ -37,8 +37,7 @@ async fn invalid_arguments_are_refused_with_a_reason() {
         let ended = run(&home, &args).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(code), ""), "{args:?}: {}", ended.stderr);
         assert!(ended.stderr.contains(words), "{args:?}: expected {words:?} in {:?}", ended.stderr);
-        let prefix = if code == 1 { "Error: " } else { "error: " };
-        assert!(ended.stderr.starts_with(prefix), "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: "), "{args:?}: {}", ended.stderr);
     }
 }
 
@@ -49,16 +48,28 @@ async fn codex_home_must_be_an_existing_directory() {
     let missing = home.path().join("missing");
     for (path, words) in [(&missing, "but that path does not exist"), (&file, "but that path is not a directory")] {
         let ended = output(loomd(&home).arg("app-server").env("CODEX_HOME", path)).await;
-        let expected = format!("Error: CODEX_HOME points to {path:?}, {words}\n");
+        let expected = format!("error: CODEX_HOME points to {path:?}, {words}\n");
         assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr), (Some(1), "", expected));
     }
 }
 
 #[tokio::test]
-async fn the_version_is_one_line() {
-    let ended = run(&Home::empty(), &["--version"]).await;
-    let version = format!("loomd {}\n", env!("CARGO_PKG_VERSION"));
+async fn the_version_names_the_release_of_the_protocol() {
+    let home = Home::empty();
+    let ended = run(&home, &["--version"]).await;
+    let version = format!("loomd {} (protocol 0.166.0)\n", env!("CARGO_PKG_VERSION"));
     assert_eq!((ended.code, ended.stdout, ended.stderr.as_str()), (Some(0), version, ""));
+    let old = output(loomd(&home).arg("-V").env("LOOMD_PROTOCOL_VERSION", "0.118.0")).await;
+    assert_eq!(old.stdout, format!("loomd {} (protocol 0.118.0)\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[tokio::test]
+async fn under_the_name_codex_the_version_is_the_release_of_the_protocol_alone() {
+    let home = Home::empty();
+    let codex = home.path().join("codex");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_loomd"), &codex).unwrap();
+    let ended = output(tokio::process::Command::new(&codex).arg("--version").env("CODEX_HOME", home.path())).await;
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "codex-cli 0.166.0\n"));
 }
 
 #[tokio::test]
@@ -123,7 +134,7 @@ async fn an_unusable_secret_file_is_named_and_its_content_not_shown() {
     let signed = [listen.as_slice(), &["signed-bearer-token", "--ws-shared-secret-file", short.to_str().unwrap()]];
     let ended = run(&home, &signed.concat()).await;
     let expected =
-        format!("Error: signed websocket bearer secret {} must be at least 32 bytes", short.to_str().unwrap());
+        format!("error: signed websocket bearer secret {} must be at least 32 bytes", short.to_str().unwrap());
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains(&expected), "{}", ended.stderr);
     assert!(!ended.stderr.contains("only-this-short-secret"), "{}", ended.stderr);

@@ -72,6 +72,19 @@ async fn processes_end_with_the_server_even_after_sigkill() {
 }
 
 #[tokio::test]
+async fn a_terminated_terminal_exits_with_137() {
+    let home = unconfined();
+    let server = initialized(&home).await;
+    let params = json!({
+        "command": ["sh", "-c", "echo up; sleep 1000"], "processId": "t", "tty": true, "disableTimeout": true,
+    });
+    let id = server.send_request("command/exec", params).await;
+    server.notification("command/exec/outputDelta").await;
+    server.request("command/exec/terminate", json!({"processId": "t"})).await.unwrap();
+    assert_eq!(server.response(&id).await.unwrap(), json!({"exitCode": 137, "stdout": "", "stderr": ""}));
+}
+
+#[tokio::test]
 async fn requests_before_the_end_of_input_are_answered() {
     let home = unconfined();
     let mut server = initialized(&home).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loomd_testkit::{Home, Launch, Peer, Server, Signal, TIMEOUT};
 use rustix::process::{Pid, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
 pub const LOOMD: &str = env!("CARGO_BIN_EXE_loomd");
@@ -112,4 +112,13 @@ pub async fn until_caught(pid: u32, signal: Signal) {
         caught & (1 << (signal.as_raw() - 1)) != 0
     })
     .await;
+}
+
+/// An item of a notification as it is stored: without its times.
+pub fn without_times(mut item: Value) -> Value {
+    if let Some(fields) = item.as_object_mut() {
+        fields.remove("startedAtMs");
+        fields.remove("completedAtMs");
+    }
+    item
 }

@@ -8,7 +8,7 @@ use loomd_testkit::{Home, ScriptedModel, Server, Signal};
 use serde_json::{Value, json};
 
 use crate::audit::settled;
-use crate::common::initialized;
+use crate::common::{initialized, without_times};
 use crate::crash::damaged_lines;
 
 /// How often the server is killed.
@@ -96,7 +96,7 @@ fn note_completed(server: &Server, thread: &str, shown: &mut BTreeMap<ItemKey, V
     for mut done in server.notifications("item/completed") {
         if done["threadId"] == *thread {
             let key = (done["turnId"].to_string(), done["item"]["id"].to_string());
-            shown.insert(key, done["item"].take());
+            shown.insert(key, without_times(done["item"].take()));
         }
     }
 }

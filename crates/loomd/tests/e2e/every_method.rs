@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use loomd_protocol::{ClientRequest, InitializeCapabilities, JsonValue, RpcError};
+use loomd_protocol::{ClientRequest, InitializeCapabilities, JsonValue, Level, RpcError};
 use loomd_testkit::Home;
 
 use crate::common::launch;
@@ -36,7 +36,7 @@ async fn without_the_capability_experimental_methods_are_refused_by_name() {
                 continue;
             }
         };
-        match request.experimental_use() {
+        match request.experimental_use(Level::V0_118) {
             Some(name) => {
                 let message = format!("{name} requires experimentalApi capability");
                 assert_eq!(answer, Err(RpcError::invalid_request(message)), "{line}");

@@ -109,12 +109,12 @@ async fn a_failing_prettier_is_an_error() {
     let home = Home::empty();
     let ended = run(&home, &["app-server", "generate-ts", "-o", "ts", "-p", "no/such/prettier"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    assert!(ended.stderr.starts_with("Error: Failed to invoke Prettier at no/such/prettier"), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: Failed to invoke Prettier at no/such/prettier"), "{}", ended.stderr);
 
     let failing = script(&home, "exit 3");
     let ended = run(&home, &["app-server", "generate-ts", "-o", "ts", "-p", failing.to_str().unwrap()]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    assert!(ended.stderr.starts_with("Error: "), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
 }
 
 #[tokio::test]
@@ -124,7 +124,7 @@ async fn an_unwritable_folder_is_an_error() {
     for generator in ["generate-json-schema", "generate-ts"] {
         let ended = run(&home, &["app-server", generator, "-o", "file"]).await;
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{generator}");
-        assert!(ended.stderr.starts_with("Error: Failed to "), "{}", ended.stderr);
+        assert!(ended.stderr.starts_with("error: Failed to "), "{}", ended.stderr);
     }
 }
 

@@ -122,13 +122,13 @@ async fn a_listener_beyond_the_loopback_needs_authentication_or_the_flag() {
     let home = Home::empty();
     for address in ["0.0.0.0:0", "[::]:0"] {
         let ended = run(&home, &["app-server", "--listen", &format!("ws://{address}")]).await;
-        let start = format!("Error: refusing to listen on ws://{address} without authentication");
+        let start = format!("error: refusing to listen on ws://{address} without authentication");
         assert!(ended.stderr.starts_with(&start) && ended.stderr.contains("`--allow-unauthenticated`"), "{ended:?}");
         assert_eq!(ended.code, Some(1));
     }
     let both = ["app-server", "--ws-auth", "capability-token", "--ws-token-sha256", "00", "--allow-unauthenticated"];
     let ended = output(loomd(&home).args(both)).await;
-    assert_eq!(ended.stderr, "Error: `--allow-unauthenticated` and `--ws-auth` exclude each other\n");
+    assert_eq!(ended.stderr, "error: `--allow-unauthenticated` and `--ws-auth` exclude each other\n");
     let server = launch().args(["--allow-unauthenticated"]).listen(&home, "ws://0.0.0.0:0").await;
     initialized(&server).await;
 }

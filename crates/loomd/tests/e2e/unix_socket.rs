@@ -74,7 +74,7 @@ async fn a_second_server_does_not_take_over_a_live_socket() {
     let home = Home::empty();
     let server = listening(&home).await;
     let ended = run(&home, &["app-server", "--listen", &url(&home)]).await;
-    let expected = format!("Error: {} is in use by another server\n", socket(&home).display());
+    let expected = format!("error: {} is in use by another server\n", socket(&home).display());
     assert_eq!((ended.code, ended.stderr), (Some(1), expected));
     assert_serves(&server).await;
 }
@@ -85,7 +85,7 @@ async fn a_file_that_is_no_socket_is_not_replaced() {
     std::fs::write(socket(&home), "precious").unwrap();
     let ended = run(&home, &["app-server", "--listen", &url(&home)]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
-    assert!(ended.stderr.starts_with("Error: "), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("error: "), "{}", ended.stderr);
     assert_eq!(std::fs::read_to_string(socket(&home)).unwrap(), "precious");
 }
 
@@ -122,7 +122,7 @@ async fn a_proxy_without_a_server_is_an_error() {
     let home = Home::empty();
     let path = socket(&home);
     let ended = run(&home, &["app-server", "proxy", "--sock", path.to_str().unwrap()]).await;
-    let expected = format!("Error: failed to connect to socket at {}", path.display());
+    let expected = format!("error: failed to connect to socket at {}", path.display());
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
     assert!(ended.stderr.starts_with(&expected), "{}", ended.stderr);
 }

@@ -62,6 +62,7 @@ impl Script {
                 cwd: None,
             }),
             startup_timeout: Duration::from_secs(20),
+            openai_form: false,
         }
     }
 }
@@ -76,7 +77,12 @@ pub fn http_config(url: String) -> ServerConfig {
         scopes: None,
         authorization: loomd_mcp::Authorization::OAuth,
     };
-    ServerConfig { name: "web".into(), endpoint: Endpoint::Http(server), startup_timeout: Duration::from_secs(20) }
+    ServerConfig {
+        name: "web".into(),
+        endpoint: Endpoint::Http(server),
+        startup_timeout: Duration::from_secs(20),
+        openai_form: false,
+    }
 }
 
 pub fn servers() -> Servers {

@@ -292,6 +292,7 @@ impl Usage {
             total_tokens: input_tokens.saturating_add(output_tokens),
             input_tokens,
             cached_input_tokens,
+            cache_write_input_tokens: written,
             output_tokens,
             reasoning_output_tokens: self.output_tokens_details.as_ref().map_or(0, |details| details.thinking_tokens),
         })

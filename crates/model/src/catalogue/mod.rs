@@ -194,8 +194,9 @@ impl ModelInfo {
         Model {
             id: self.slug.clone(),
             model: self.slug.clone(),
-            upgrade: self.upgrade.as_ref().map(|upgrade| upgrade.model.clone()),
-            upgrade_info: self.upgrade.clone(),
+            // Clients that find one for the default model ask their users to leave it.
+            upgrade: self.upgrade.as_ref().filter(|_| !is_default).map(|upgrade| upgrade.model.clone()),
+            upgrade_info: self.upgrade.clone().filter(|_| !is_default),
             availability_nux: self.availability_nux.clone(),
             display_name: self.display_name.clone(),
             description: self.description.clone(),
@@ -205,6 +206,12 @@ impl ModelInfo {
             input_modalities: self.input_modalities.clone(),
             supports_personality: self.supports_personality,
             is_default,
+            service_tiers: Vec::new(),
+            additional_speed_tiers: Vec::new(),
+            default_service_tier: None,
+            multi_agent_version: None,
+            model_specialty: None,
+            available_access_programs: None,
         }
     }
 }
@@ -238,12 +245,13 @@ mod tests {
     }
 
     #[test]
-    fn the_bundled_models_equal_those_of_the_recorded_release_in_order() {
+    fn the_bundled_models_are_those_of_the_recorded_release_in_order_and_a_later_one() {
         let listed = |hidden| Catalogue::bundled().list(hidden).into_iter().map(|model| model.id).collect::<Vec<_>>();
         let visible =
             ["gpt-5.3-codex", "gpt-5.4", "gpt-5.2-codex", "gpt-5.1-codex-max", "gpt-5.2", "gpt-5.1-codex-mini"];
         assert_eq!(listed(false), visible);
-        assert_eq!(listed(true).len(), 13);
+        assert_eq!(listed(true).len(), 13 + 1);
+        assert_eq!(listed(true).last().unwrap(), "gpt-5.5");
     }
 
     #[test]

@@ -113,6 +113,7 @@ impl From<Usage> for TokenUsage {
             total_tokens: usage.total_tokens.unwrap_or(usage.prompt_tokens.saturating_add(usage.completion_tokens)),
             input_tokens: usage.prompt_tokens,
             cached_input_tokens: usage.prompt_tokens_details.cached_tokens.max(usage.prompt_cache_hit_tokens),
+            cache_write_input_tokens: 0,
             output_tokens: usage.completion_tokens,
             reasoning_output_tokens: usage.completion_tokens_details.reasoning_tokens,
         }

@@ -151,6 +151,7 @@ pub(super) fn tokens(input: i64, cached: i64, output: i64, reasoning: i64) -> To
         total_tokens: input.saturating_add(output),
         input_tokens: input,
         cached_input_tokens: cached,
+        cache_write_input_tokens: 0,
         output_tokens: output,
         reasoning_output_tokens: reasoning,
     }

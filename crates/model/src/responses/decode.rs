@@ -52,12 +52,23 @@ pub(crate) fn decode(json: &str, url: &str) -> DecodedEvent {
         "response.failed" => return DecodedEvent::Failed(failed(json)),
         "response.incomplete" => return DecodedEvent::Failed(incomplete(json)),
         "error" => return error(json, url),
+        "response.custom_tool_call_input.delta" => delta(json, |delta, text| {
+            Some(ModelEvent::InputDelta { item_id: delta.item_id.map(Text::owned), delta: text })
+        }),
+        "response.metadata" => moderation(json),
         "codex.rate_limits" => {
             serde_json::from_str::<RateLimitsEvent>(json).ok().map(|event| ModelEvent::RateLimits(event.into()))
         }
         _ => None,
     };
     event.map_or(DecodedEvent::Nothing, DecodedEvent::Event)
+}
+
+/// Returns what the provider's moderation says, if the event has it.
+fn moderation(json: &str) -> Option<ModelEvent> {
+    let mut event: JsonValue = serde_json::from_str(json).ok()?;
+    let moderation = event.get_mut("metadata")?.get_mut("openai_chatgpt_moderation_metadata")?.take();
+    (!moderation.is_null()).then_some(ModelEvent::Moderation(moderation))
 }
 
 /// Returns the model that serves the call, if the event carries headers that name it.
@@ -211,6 +222,8 @@ pub(super) struct Usage {
 struct InputDetails {
     #[serde(default)]
     cached_tokens: i64,
+    #[serde(default)]
+    cache_write_tokens: i64,
 }
 
 #[derive(Deserialize)]
@@ -224,7 +237,8 @@ impl From<Usage> for TokenUsage {
         Self {
             total_tokens: usage.total_tokens.unwrap_or(usage.input_tokens.saturating_add(usage.output_tokens)),
             input_tokens: usage.input_tokens,
-            cached_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cached_tokens),
+            cached_input_tokens: usage.input_tokens_details.as_ref().map_or(0, |details| details.cached_tokens),
+            cache_write_input_tokens: usage.input_tokens_details.map_or(0, |details| details.cache_write_tokens),
             output_tokens: usage.output_tokens,
             reasoning_output_tokens: usage.output_tokens_details.map_or(0, |details| details.reasoning_tokens),
         }
@@ -337,6 +351,7 @@ mod tests {
             total_tokens: total,
             input_tokens: input,
             cached_input_tokens: 0,
+            cache_write_input_tokens: 0,
             output_tokens: output,
             reasoning_output_tokens: 0,
         };

@@ -7,6 +7,7 @@ use serde::Deserialize;
 
 use super::decode::{DecodedEvent, Usage};
 use super::refusal;
+use crate::error::NamedFailure;
 use crate::refusal::{Refusal, is_too_long};
 use crate::{ModelError, retry};
 
@@ -112,13 +113,15 @@ impl From<Failure> for ModelError {
                 Self::InvalidPrompt(provider_message.unwrap_or_else(|| "Invalid request.".into()))
             }
             Some("server_is_overloaded" | "slow_down") => Self::Overloaded { provider_message },
-            code => {
-                let limited = code == Some("rate_limit_exceeded");
-                let retry_after =
-                    provider_message.as_deref().filter(|_| limited).and_then(retry::retry_after_in_message);
-                let message = provider_message.unwrap_or_else(|| "response.failed event received".into());
-                Self::Disconnected { message, retry_after }
-            }
+            code => match code.and_then(NamedFailure::of) {
+                Some(failure) => {
+                    let limited = failure == NamedFailure::RateLimit;
+                    let retry_after =
+                        provider_message.as_deref().filter(|_| limited).and_then(retry::retry_after_in_message);
+                    Self::Named { failure, message: failure.message(provider_message), retry_after }
+                }
+                None => Self::disconnected(provider_message.unwrap_or_else(|| "response.failed event received".into())),
+            },
         }
     }
 }

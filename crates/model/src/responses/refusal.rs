@@ -3,6 +3,7 @@
 use jiff::Zoned;
 
 use super::usage_limit::UsageLimit;
+use crate::error::NamedFailure;
 use crate::refusal::{ErrorDetail, Refusal, is_bad_image, is_too_long};
 use crate::{ModelError, rate_limits};
 
@@ -14,6 +15,8 @@ pub(super) fn to_error(refusal: &Refusal<'_>) -> ModelError {
             ModelError::ContextWindowExceeded { provider_message: provider_message() }
         }
         (400 | 422, ..) if is_bad_image(refusal.body) => ModelError::InvalidImage,
+        (400 | 404, _, Some("model_not_found")) => named(NamedFailure::ModelNotFound, error),
+        (400, _, Some("cyber_policy")) => named(NamedFailure::CyberPolicy, error),
         (400 | 413 | 422, ..) => refusal.bad_request(&error),
         (429, Some("usage_limit_reached"), _) => usage_limit(refusal, &error),
         (429, Some("usage_not_included"), _) => ModelError::UsageNotIncluded,
@@ -27,6 +30,10 @@ pub(super) fn to_error(refusal: &Refusal<'_>) -> ModelError {
         }
         _ => refusal.unexpected(&error),
     }
+}
+
+fn named(failure: NamedFailure, error: ErrorDetail) -> ModelError {
+    ModelError::Named { failure, message: failure.message(error.message), retry_after: None }
 }
 
 fn usage_limit(refusal: &Refusal<'_>, error: &ErrorDetail) -> ModelError {

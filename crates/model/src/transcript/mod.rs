@@ -116,6 +116,20 @@ impl Transcript {
                     transcript.end_assistant(&mut blocks, &mut items);
                     transcript.push_user(vec![ContentPart::Text(UNREADABLE.into())]);
                 }
+                ResponseItem::AgentMessage { author, content, .. } => {
+                    transcript.end_assistant(&mut blocks, &mut items);
+                    let mut parts = vec![ContentPart::Text(format!("Message of the agent {author}:"))];
+                    parts.extend(content.into_iter().filter_map(part));
+                    transcript.push_user(parts);
+                }
+                // These wires have no output without a call.
+                ResponseItem::FunctionCallOutput { ref call_id, ref name, .. } if call_id.is_empty() => {
+                    let label = format!("Output of the tool {}:", name.as_deref().unwrap_or("of the client"));
+                    transcript.end_assistant(&mut blocks, &mut items);
+                    let mut parts = vec![ContentPart::Text(label)];
+                    parts.extend(output_parts(item));
+                    transcript.push_user(parts);
+                }
                 // Ends the assistant message with its call, from where it is looked up. One that is still here has no
                 // call.
                 item if output_id(&item).is_some() => {

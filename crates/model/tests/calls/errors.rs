@@ -173,7 +173,8 @@ async fn failed_responses_are_mapped_by_code() {
     let bare = Reply::event(json!({ "type": "response.failed", "response": {} }));
     check(bare, true, &cut(), &format!("{prefix}: response.failed event received")).await;
     let words = "Please try again in 1.5s.";
-    let error = check(failed("rate_limit_exceeded", words), true, &cut(), &format!("{prefix}: {words}")).await;
+    let error =
+        check(failed("rate_limit_exceeded", words), true, "rateLimitExceeded", &format!("{prefix}: {words}")).await;
     assert_eq!(error.retry_after(), Some(Duration::from_millis(1500)));
     let stopped = format!("{prefix}: Incomplete response returned, reason: content_filter");
     check(incomplete("content_filter"), false, &cut(), &stopped).await;

@@ -254,6 +254,7 @@ async fn a_response_is_decoded_to_events() {
         total_tokens: 15,
         input_tokens: 10,
         cached_input_tokens: 4,
+        cache_write_input_tokens: 0,
         output_tokens: 5,
         reasoning_output_tokens: 3,
     };

@@ -54,8 +54,8 @@ impl Definitions {
             ("ServerRequest", server_requests(), true),
             ("ServerNotification", server_notifications(), false),
         ];
-        let mut hidden: BTreeMap<String, &[&str]> =
-            EXPERIMENTAL_FIELDS.iter().map(|(name, fields)| ((*name).to_owned(), *fields)).collect();
+        let mut hidden: BTreeMap<String, Vec<&str>> =
+            EXPERIMENTAL_FIELDS.iter().map(|(name, fields)| ((*name).to_owned(), fields.to_vec())).collect();
         for (union, rows, with_id) in tables {
             let mut alternatives = Vec::new();
             for row in &rows {
@@ -73,10 +73,8 @@ impl Definitions {
                     continue;
                 }
                 entries.extend(names);
-                if let Some(name) = ref_name(&params)
-                    && !row.hidden_fields.is_empty()
-                {
-                    hidden.insert(name.to_owned(), row.hidden_fields);
+                if let Some(name) = ref_name(&params) {
+                    hidden.entry(name.to_owned()).or_default().extend(row.hidden_fields);
                 }
                 if in_union(row) {
                     alternatives.push(alternative(row.method, params, with_id));
@@ -97,7 +95,7 @@ impl Definitions {
         types.retain(|name, _| !experimental_entries.contains(name));
         for (name, schema) in &mut types {
             if surface == Surface::Stable {
-                hide(schema, hidden.get(name.as_str()).copied().unwrap_or_default());
+                hide(schema, hidden.get(name.as_str()).map_or(&[][..], Vec::as_slice));
             }
             tidy(name, schema);
         }

@@ -16,10 +16,14 @@ pub enum LoginAccountParams {
     },
     Chatgpt,
     ChatgptDeviceCode,
+    /// With an account id, or an id token whose claims have one.
     ChatgptAuthTokens {
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id_token: Option<Secret>,
         access_token: Secret,
-        chatgpt_account_id: String,
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        chatgpt_account_id: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         chatgpt_plan_type: Option<String>,
     },
 }
@@ -164,11 +168,14 @@ pub enum ChatgptAuthTokensRefreshReason {
     Unauthorized,
 }
 
-/// Result of `account/chatgptAuthTokens/refresh`.
+/// Result of `account/chatgptAuthTokens/refresh`: with an account id, or an id token whose claims have one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatgptAuthTokensRefreshResponse {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id_token: Option<Secret>,
     pub access_token: Secret,
-    pub chatgpt_account_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chatgpt_account_id: Option<String>,
     pub chatgpt_plan_type: Option<String>,
 }

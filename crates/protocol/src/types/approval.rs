@@ -1,19 +1,67 @@
 //! Approvals: the approval requests, permissions, and the guardian's reviews.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{AbsolutePathBuf, CommandAction, JsonValue, RequestId};
+use crate::{AbsolutePathBuf, CommandAction, JsonValue, Level, RequestId};
 
 /// The guardian's assessment of an action.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GuardianApprovalReview {
+    #[serde(serialize_with = "status_for_level")]
     pub status: GuardianApprovalReviewStatus,
     pub risk_score: Option<u8>,
+    #[serde(serialize_with = "risk_for_level")]
     pub risk_level: Option<GuardianRiskLevel>,
     pub rationale: Option<String>,
+    /// Sent for newer clients.
+    #[serde(default)]
+    pub user_authorization: Option<GuardianUserAuthorization>,
 }
+
+/// A status that the client's release lacks is sent as the nearest that it has.
+fn status_for_level<S: Serializer>(status: &GuardianApprovalReviewStatus, serializer: S) -> Result<S::Ok, S::Error> {
+    match status {
+        GuardianApprovalReviewStatus::TimedOut if Level::encoding() == Some(Level::V0_118) => {
+            GuardianApprovalReviewStatus::Denied.serialize(serializer)
+        }
+        status => status.serialize(serializer),
+    }
+}
+
+/// A risk that the client's release lacks is sent as the nearest that it has.
+fn risk_for_level<S: Serializer>(risk: &Option<GuardianRiskLevel>, serializer: S) -> Result<S::Ok, S::Error> {
+    match risk {
+        Some(GuardianRiskLevel::Critical) if Level::encoding() == Some(Level::V0_118) => {
+            Some(GuardianRiskLevel::High).serialize(serializer)
+        }
+        risk => risk.serialize(serializer),
+    }
+}
+
+/// Whether the user asked for an action, as the reviewer sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum GuardianUserAuthorization {
+    Unknown,
+    Low,
+    Medium,
+    High,
+}
+
+/// Params of `thread/approveGuardianDeniedAction`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadApproveGuardianDeniedActionParams {
+    pub thread_id: String,
+    /// The event of the denial: the notification, or its stored form.
+    pub event: JsonValue,
+}
+
+/// Result of `thread/approveGuardianDeniedAction`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ThreadApproveGuardianDeniedActionResponse {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -21,6 +69,7 @@ pub enum GuardianApprovalReviewStatus {
     InProgress,
     Approved,
     Denied,
+    TimedOut,
     Aborted,
 }
 
@@ -30,6 +79,7 @@ pub enum GuardianRiskLevel {
     Low,
     Medium,
     High,
+    Critical,
 }
 
 /// Params of the `item/autoApprovalReview/started` notification.

@@ -38,6 +38,9 @@ pub struct CommandExecParams {
     pub cwd: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<BTreeMap<String, Option<String>>>,
+    /// The id of a permission profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permission_profile: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<CommandExecTerminalSize>,
     #[serde(default, deserialize_with = "super::spelling::sandbox_policy", skip_serializing_if = "Option::is_none")]

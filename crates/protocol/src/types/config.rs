@@ -63,12 +63,18 @@ pub struct ConfigBatchWriteParams {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppConfig {
+    /// Whether calls need approval, for tools without a setting of their own.
     pub default_tools_approval_mode: Option<AppToolApproval>,
+    /// Whether tools without a setting of their own are offered.
     pub default_tools_enabled: Option<bool>,
+    /// Whether tools that are annotated as destructive are offered.
     pub destructive_enabled: Option<bool>,
+    /// Whether the app is used. Default: `true`.
     #[serde(default = "crate::serde_util::default_true")]
     pub enabled: bool,
+    /// Whether tools that are annotated as open-world are offered.
     pub open_world_enabled: Option<bool>,
+    /// Settings of tools, by name.
     pub tools: Option<AppToolsConfig>,
 }
 
@@ -82,16 +88,21 @@ pub enum AppToolApproval {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppToolConfig {
+    /// Whether calls need approval.
     pub approval_mode: Option<AppToolApproval>,
+    /// Whether the tool is offered.
     pub enabled: Option<bool>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppsDefaultConfig {
+    /// Whether apps are used. Default: `true`.
     #[serde(default = "crate::serde_util::default_true")]
     pub enabled: bool,
+    /// Whether tools that are annotated as destructive are offered. Default: `true`.
     #[serde(default = "crate::serde_util::default_true")]
     pub destructive_enabled: bool,
+    /// Whether tools that are annotated as open-world are offered. Default: `true`.
     #[serde(default = "crate::serde_util::default_true")]
     pub open_world_enabled: bool,
 }
@@ -117,12 +128,26 @@ pub struct ConfigLayerMetadata {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ConfigLayerSource {
-    Mdm { domain: String, key: String },
-    System { file: AbsolutePathBuf },
-    User { file: AbsolutePathBuf },
-    Project { dot_codex_folder: AbsolutePathBuf },
+    Mdm {
+        domain: String,
+        key: String,
+    },
+    System {
+        file: AbsolutePathBuf,
+    },
+    User {
+        file: AbsolutePathBuf,
+        /// The profile that the file belongs to; null for the user's own file.
+        #[serde(default)]
+        profile: Option<String>,
+    },
+    Project {
+        dot_codex_folder: AbsolutePathBuf,
+    },
     SessionFlags,
-    LegacyManagedConfigTomlFromFile { file: AbsolutePathBuf },
+    LegacyManagedConfigTomlFromFile {
+        file: AbsolutePathBuf,
+    },
     LegacyManagedConfigTomlFromMdm,
 }
 
@@ -161,9 +186,13 @@ pub enum WebSearchContextSize {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WebSearchLocation {
+    /// The country, as a code of two letters.
     pub country: Option<String>,
+    /// The region, as a name.
     pub region: Option<String>,
+    /// The city, as a name.
     pub city: Option<String>,
+    /// The time zone, such as `Europe/Berlin`.
     pub timezone: Option<String>,
 }
 
@@ -177,8 +206,11 @@ pub enum WebSearchMode {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WebSearchToolConfig {
+    /// How much of the results the model is sent.
     pub context_size: Option<WebSearchContextSize>,
+    /// The only domains that are searched.
     pub allowed_domains: Option<Vec<String>>,
+    /// Where the user is, for local results.
     pub location: Option<WebSearchLocation>,
 }
 
@@ -291,6 +323,7 @@ pub struct ProfileV2 {
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AnalyticsConfig {
+    /// Whether usage is reported; loomd reports none.
     pub enabled: Option<bool>,
     #[serde(flatten)]
     pub additional: JsonObject,
@@ -299,6 +332,7 @@ pub struct AnalyticsConfig {
 /// Settings of all apps, by app id, with defaults under `_default`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AppsConfig {
+    /// Settings of all apps without settings of their own.
     #[serde(rename = "_default", default)]
     pub default: Option<AppsDefaultConfig>,
     #[serde(flatten)]

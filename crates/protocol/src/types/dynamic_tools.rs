@@ -17,6 +17,9 @@ pub struct DynamicToolCallParams {
     pub thread_id: String,
     pub turn_id: String,
     pub call_id: String,
+    /// The name of the group that the tool is in.
+    #[serde(default)]
+    pub namespace: Option<String>,
     pub tool: String,
     pub arguments: JsonValue,
 }

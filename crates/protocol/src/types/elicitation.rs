@@ -265,6 +265,14 @@ pub enum McpServerElicitationRequest {
         message: String,
         requested_schema: McpElicitationSchema,
     },
+    /// A form of any shape, for clients that announced the extension.
+    #[serde(rename = "openai/form")]
+    OpenaiForm {
+        #[serde(rename = "_meta")]
+        meta: Option<JsonValue>,
+        message: String,
+        requested_schema: JsonValue,
+    },
     Url {
         #[serde(rename = "_meta")]
         meta: Option<JsonValue>,

@@ -7,11 +7,15 @@ use serde::{Deserialize, Serialize};
 
 /// Params of `experimentalFeature/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ExperimentalFeatureListParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
+    /// Features as the configuration of this thread has them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
 }
 
 /// Params of `experimentalFeature/enablement/set`.

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::AbsolutePathBuf;
+use crate::{AbsolutePathBuf, JsonObject};
 
 /// The client's identity. The name is sent in HTTP headers of model calls.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -21,6 +21,21 @@ pub struct InitializeCapabilities {
     pub experimental_api: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub opt_out_notification_methods: Option<Vec<String>>,
+    /// The release of the protocol that the client speaks, such as `0.166.0`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protocol_version: Option<String>,
+    /// Whether the client answers `attestation/generate`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub request_attestation: bool,
+    /// Extensions that are passed on to MCP servers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<JsonObject>,
+    /// Whether the client answers elicitations of the mode `openai/form`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mcp_server_openai_form_elicitation: Option<bool>,
+    /// Whether the client signs in to a gateway itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub explicit_gateway_oauth: Option<bool>,
 }
 
 /// Params of `initialize`.
@@ -39,14 +54,18 @@ pub struct InitializeResponse {
     pub codex_home: AbsolutePathBuf,
     pub platform_family: String,
     pub platform_os: String,
-    /// The program itself. The version in `userAgent` is the protocol level, which differs.
+    /// The program itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server_info: Option<ServerInfo>,
 }
 
-/// The name and version of the server program.
+/// The server program. Clients compare the version with the least one that they support.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServerInfo {
     pub name: String,
+    /// The release of the protocol that the server reports, as in `userAgent`.
     pub version: String,
+    /// The version of the program.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub build: String,
 }

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{JsonValue, MessagePhase, ReasoningEffort, UserInput};
+use crate::{FunctionCallOutputBody, JsonValue, MessagePhase, ReasoningEffort, UserInput};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollabAgentState {
@@ -111,6 +112,34 @@ pub struct McpToolCallError {
 pub struct McpToolCallResult {
     pub content: Vec<JsonValue>,
     pub structured_content: Option<JsonValue>,
+    #[serde(rename = "_meta", default)]
+    pub meta: Option<JsonValue>,
+}
+
+/// The app whose tool was called.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpToolCallAppContext {
+    pub connector_id: String,
+    pub link_id: Option<String>,
+    pub resource_uri: Option<String>,
+    pub app_name: Option<String>,
+    pub action_name: Option<String>,
+}
+
+/// What a client may show of an app.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpAppUi {
+    pub resource_uri: String,
+    pub preferred_model_display_mode: McpAppDisplayMode,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpAppDisplayMode {
+    Inline,
+    Fullscreen,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -157,10 +186,33 @@ pub enum PatchChangeKind {
 /// An item of a turn: a message, a command, a file change, ...
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "items are kept behind an Arc or in the order of a turn, and most are commands of about the same size"
+)]
 pub enum ThreadItem {
     UserMessage {
         id: String,
         content: Vec<UserInput>,
+        /// The client's own id of the message.
+        #[serde(default)]
+        client_id: Option<String>,
+    },
+    /// The output of a tool that the client ran by itself.
+    FunctionCallOutput {
+        id: String,
+        name: String,
+        namespace: Option<String>,
+        output: FunctionCallOutputBody,
+    },
+    /// What happened to an agent that is addressed by a path.
+    SubAgentActivity {
+        id: String,
+        kind: SubAgentActivityKind,
+        agent_thread_id: String,
+        agent_path: String,
+        model: Option<String>,
+        reasoning_effort: Option<ReasoningEffort>,
     },
     HookPrompt {
         id: String,
@@ -210,9 +262,24 @@ pub enum ThreadItem {
         result: Option<McpToolCallResult>,
         error: Option<McpToolCallError>,
         duration_ms: Option<i64>,
+        /// Whether the server says that the tool changes nothing.
+        #[serde(default)]
+        read_only_hint: Option<bool>,
+        /// The plugin that the server belongs to, `name@marketplace`.
+        #[serde(default)]
+        plugin_id: Option<String>,
+        /// What only tools of apps have.
+        #[serde(default)]
+        app_context: Option<McpToolCallAppContext>,
+        #[serde(default)]
+        mcp_app_ui: Option<McpAppUi>,
+        #[serde(default)]
+        mcp_app_resource_uri: Option<String>,
     },
     DynamicToolCall {
         id: String,
+        #[serde(default)]
+        namespace: Option<String>,
         tool: String,
         arguments: JsonValue,
         status: DynamicToolCallStatus,
@@ -266,6 +333,8 @@ impl ThreadItem {
     pub fn id(&self) -> &str {
         match self {
             Self::UserMessage { id, .. }
+            | Self::FunctionCallOutput { id, .. }
+            | Self::SubAgentActivity { id, .. }
             | Self::HookPrompt { id, .. }
             | Self::AgentMessage { id, .. }
             | Self::Plan { id, .. }
@@ -285,6 +354,16 @@ impl ThreadItem {
     }
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum SubAgentActivityKind {
+    Started,
+    /// It was sent a message or a task.
+    Interacted,
+    Interrupted,
+    Completed,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum WebSearchAction {
@@ -294,26 +373,62 @@ pub enum WebSearchAction {
     Other,
 }
 
-/// Params of the `item/started` notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// Params of the `item/started` notification. On the wire the item carries its times, too.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemStartedNotification {
     pub item: ThreadItem,
     pub thread_id: String,
     pub turn_id: String,
-    /// Sent for newer clients, which require it.
     #[serde(default)]
     pub started_at_ms: i64,
 }
 
-/// Params of the `item/completed` notification.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+impl Serialize for ItemStartedNotification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ItemStartedNotification", 4)?;
+        let item = TimedItem { item: &self.item, started_at_ms: Some(self.started_at_ms), completed_at_ms: None };
+        fields.serialize_field("item", &item)?;
+        fields.serialize_field("threadId", &self.thread_id)?;
+        fields.serialize_field("turnId", &self.turn_id)?;
+        fields.serialize_field("startedAtMs", &self.started_at_ms)?;
+        fields.end()
+    }
+}
+
+/// An item with its times.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TimedItem<'a> {
+    #[serde(flatten)]
+    item: &'a ThreadItem,
+    started_at_ms: Option<i64>,
+    completed_at_ms: Option<i64>,
+}
+
+/// Params of the `item/completed` notification. On the wire the item carries its times, too.
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ItemCompletedNotification {
     pub item: ThreadItem,
     pub thread_id: String,
     pub turn_id: String,
-    /// Sent for newer clients, which require it.
     #[serde(default)]
     pub completed_at_ms: i64,
+    /// When the item started; only the item itself carries it.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub started_at_ms: Option<i64>,
+}
+
+impl Serialize for ItemCompletedNotification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("ItemCompletedNotification", 4)?;
+        let (started_at_ms, completed_at_ms) = (self.started_at_ms, Some(self.completed_at_ms));
+        fields.serialize_field("item", &TimedItem { item: &self.item, started_at_ms, completed_at_ms })?;
+        fields.serialize_field("threadId", &self.thread_id)?;
+        fields.serialize_field("turnId", &self.turn_id)?;
+        fields.serialize_field("completedAtMs", &self.completed_at_ms)?;
+        fields.end()
+    }
 }

@@ -20,6 +20,7 @@ pub struct McpServerOauthLoginParams {
 
 /// Params of `mcpServerStatus/list`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ListMcpServerStatusParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
@@ -28,6 +29,12 @@ pub struct ListMcpServerStatusParams {
     /// How much of each server is listed; everything by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<McpServerStatusDetail>,
+    /// The servers of this thread, with the state of its connections.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+    /// Only this server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -66,6 +73,114 @@ pub struct McpServerStatus {
     pub resources: Vec<Resource>,
     pub resource_templates: Vec<ResourceTemplate>,
     pub auth_status: McpAuthStatus,
+    /// The state of a thread's connection; null without a thread.
+    #[serde(default)]
+    pub runtime_status: Option<McpServerConnectionStatus>,
+    #[serde(default)]
+    pub server_info: Option<McpServerInfo>,
+    /// As the server announced them.
+    #[serde(default)]
+    pub server_capabilities: Option<JsonValue>,
+    /// Why there are no tools.
+    #[serde(default)]
+    pub tools_error: Option<String>,
+    #[serde(default)]
+    pub tool_list_meta: Option<JsonValue>,
+    /// The plugin that the server belongs to, `name@marketplace`.
+    #[serde(default)]
+    pub plugin_id: Option<String>,
+    /// Scheme, host and port of a server that is reached by HTTP.
+    #[serde(default)]
+    pub http_origin: Option<String>,
+}
+
+/// The state of a thread's connection to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpServerConnectionStatus {
+    NotStarted,
+    Starting,
+    Connected,
+    AuthenticationRequired,
+    Failed,
+    Cancelled,
+    Disabled,
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerInfo {
+    pub name: String,
+    #[serde(default)]
+    pub title: Option<String>,
+    pub version: String,
+    #[serde(default)]
+    pub description: Option<String>,
+    #[serde(default)]
+    pub icons: Option<Vec<JsonValue>>,
+    #[serde(default)]
+    pub website_url: Option<String>,
+}
+
+/// Params of `mcpServer/tool/call`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerToolCallParams {
+    pub thread_id: String,
+    pub server: String,
+    pub tool: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<JsonValue>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<JsonValue>,
+}
+
+/// Result of `mcpServer/tool/call`: what the server returned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpServerToolCallResponse {
+    pub content: Vec<JsonValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_content: Option<JsonValue>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<JsonValue>,
+}
+
+/// The account's link that a resource of an app is read through.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpResourceReadTarget {
+    pub connector_id: String,
+    pub link_id: Option<String>,
+}
+
+/// Params of `mcpServer/resource/read`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpResourceReadParams {
+    pub server: String,
+    pub uri: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub connector_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin_call_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<McpResourceReadTarget>,
+}
+
+/// Result of `mcpServer/resource/read`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct McpResourceReadResponse {
+    /// As the server gave them.
+    pub contents: Vec<JsonValue>,
+    #[serde(default)]
+    pub origin_call_id: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -151,8 +266,20 @@ pub enum McpServerStartupState {
 
 /// Params of the `mcpServer/startupStatus/updated` notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct McpServerStatusUpdatedNotification {
     pub name: String,
     pub status: McpServerStartupState,
     pub error: Option<String>,
+    /// The thread that the server was started for.
+    #[serde(default)]
+    pub thread_id: Option<String>,
+    #[serde(default)]
+    pub failure_reason: Option<McpServerStartupFailureReason>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum McpServerStartupFailureReason {
+    ReauthenticationRequired,
 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::ReasoningEffort;
+use crate::{JsonValue, ReasoningEffort};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -60,6 +60,26 @@ pub struct Model {
     #[serde(default)]
     pub supports_personality: bool,
     pub is_default: bool,
+    #[serde(default)]
+    pub service_tiers: Vec<ModelServiceTier>,
+    #[serde(default)]
+    pub additional_speed_tiers: Vec<String>,
+    #[serde(default)]
+    pub default_service_tier: Option<String>,
+    #[serde(default)]
+    pub multi_agent_version: Option<String>,
+    #[serde(default)]
+    pub model_specialty: Option<String>,
+    #[serde(default)]
+    pub available_access_programs: Option<JsonValue>,
+}
+
+/// A service tier that calls of a model can be made in.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ModelServiceTier {
+    pub id: String,
+    pub name: String,
+    pub description: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

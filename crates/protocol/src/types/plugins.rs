@@ -13,6 +13,42 @@ pub struct PluginListParams {
     pub cwds: Option<Vec<AbsolutePathBuf>>,
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub force_remote_sync: bool,
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub force_refetch: bool,
+    /// Absent: all kinds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marketplace_kinds: Option<Vec<PluginListMarketplaceKind>>,
+}
+
+/// Where a marketplace comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum PluginListMarketplaceKind {
+    Local,
+    Vertical,
+    WorkspaceDirectory,
+    SharedWithMe,
+    CreatedByMeRemote,
+}
+
+/// Params of `plugin/installed`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginInstalledParams {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwds: Option<Vec<AbsolutePathBuf>>,
+    /// Plugins that are listed although they are not installed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install_suggestion_plugin_names: Option<Vec<String>>,
+}
+
+/// Result of `plugin/installed`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginInstalledResponse {
+    pub marketplaces: Vec<PluginMarketplaceEntry>,
+    #[serde(default)]
+    pub marketplace_load_errors: Vec<MarketplaceLoadErrorInfo>,
 }
 
 /// Params of `plugin/read`.
@@ -23,6 +59,8 @@ pub struct PluginReadParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marketplace_path: Option<AbsolutePathBuf>,
     pub plugin_name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_marketplace_name: Option<String>,
 }
 
 /// Params of `plugin/install`.
@@ -35,6 +73,10 @@ pub struct PluginInstallParams {
     pub plugin_name: String,
     #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
     pub force_remote_sync: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remote_marketplace_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install_attempt_id: Option<String>,
 }
 
 /// Params of `plugin/uninstall`.
@@ -121,6 +163,43 @@ pub struct PluginSummary {
     pub install_policy: PluginInstallPolicy,
     pub auth_policy: PluginAuthPolicy,
     pub interface: Option<PluginInterface>,
+    /// The version in the plugin's manifest.
+    #[serde(default)]
+    pub local_version: Option<String>,
+    #[serde(default)]
+    pub keywords: Vec<String>,
+    #[serde(default)]
+    pub availability: PluginAvailability,
+    // What only plugins of the vendor's service have.
+    #[serde(default)]
+    pub version: Option<String>,
+    #[serde(default)]
+    pub remote_plugin_id: Option<String>,
+    #[serde(default)]
+    pub installed_at: Option<i64>,
+    #[serde(default)]
+    pub disabled_reason: Option<PluginDisabledReason>,
+    #[serde(default)]
+    pub eligible_plan_types: Option<Vec<String>>,
+    #[serde(default)]
+    pub must_show_installation_interstitial: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum PluginAvailability {
+    DisabledByAdmin,
+    #[default]
+    Available,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PluginDisabledReason {
+    DisabledByAdmin,
+    PlanNotEligible,
+    RequiredAppUnavailable,
+    Unknown,
 }
 
 /// Result of `plugin/list`.

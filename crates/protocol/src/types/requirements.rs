@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
-use crate::{AskForApproval, SandboxMode, WebSearchMode};
+use crate::{AskForApproval, Level, SandboxMode, WebSearchMode};
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -43,11 +43,23 @@ pub struct NetworkRequirements {
     pub allow_local_binding: Option<bool>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+/// Newer releases say `deny` where 0.118.0 said `none`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum NetworkUnixSocketPermission {
     Allow,
+    #[serde(alias = "deny")]
     None,
+}
+
+impl Serialize for NetworkUnixSocketPermission {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(match self {
+            Self::Allow => "allow",
+            Self::None if Level::encoding() == Some(Level::V0_166) => "deny",
+            Self::None => "none",
+        })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -138,8 +138,20 @@ pub enum ResponseItem {
         #[serde(skip_serializing_if = "Option::is_none")]
         id: Option<String>,
     },
+    /// A message of one agent to another, both named by their paths.
+    AgentMessage {
+        author: String,
+        recipient: String,
+        content: Vec<ContentItem>,
+    },
     FunctionCallOutput {
+        /// Empty for an output without a call: one that the client sends by itself, with the tool's name.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
         call_id: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
         output: FunctionCallOutputBody,
     },
     CustomToolCall {

@@ -16,9 +16,21 @@ pub enum ReviewDelivery {
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum ReviewTarget {
     UncommittedChanges,
-    BaseBranch { branch: String },
-    Commit { sha: String, title: Option<String> },
-    Custom { instructions: String },
+    /// What the current branch adds to another one.
+    BaseBranch {
+        /// `None`: the repository's default branch.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        branch: Option<String>,
+    },
+    Commit {
+        sha: String,
+        title: Option<String>,
+    },
+    Custom {
+        /// `None`: the latest changes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        instructions: Option<String>,
+    },
 }
 
 /// Params of `review/start`.

@@ -57,6 +57,9 @@ pub struct FuzzyFileSearchResult {
 #[serde(rename_all = "camelCase")]
 pub struct FuzzyFileSearchSessionCompletedNotification {
     pub session_id: String,
+    /// The query that is answered; `None` from servers that do not send it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
 }
 
 /// Params of the `fuzzyFileSearch/sessionUpdated` notification.

@@ -34,6 +34,17 @@ pub struct SkillsConfigWriteParams {
     pub enabled: bool,
 }
 
+/// Params of `skills/extraRoots/set`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillsExtraRootsSetParams {
+    pub extra_roots: Vec<AbsolutePathBuf>,
+}
+
+/// Result of `skills/extraRoots/set`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SkillsExtraRootsSetResponse {}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SkillDependencies {
     pub tools: Vec<SkillToolDependency>,
@@ -52,6 +63,11 @@ pub struct SkillInterface {
     pub short_description: Option<String>,
     pub icon_small: Option<String>,
     pub icon_large: Option<String>,
+    /// Addresses of icons; null for icons in files.
+    #[serde(default)]
+    pub icon_small_url: Option<String>,
+    #[serde(default)]
+    pub icon_large_url: Option<String>,
     pub brand_color: Option<String>,
     pub default_prompt: Option<String>,
 }
@@ -70,6 +86,9 @@ pub struct SkillMetadata {
     pub path: String,
     pub scope: SkillScope,
     pub enabled: bool,
+    /// The plugin that it belongs to, `name@marketplace`.
+    #[serde(default)]
+    pub plugin_id: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Turn;
+use crate::{ReasoningEffort, ThreadSection, Turn};
 
 /// The position of a sub-agent in the tree of agents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -70,12 +70,59 @@ pub struct Thread {
     pub git_info: Option<GitInfo>,
     pub name: Option<String>,
     pub turns: Vec<Turn>,
-    /// Sent for newer clients, which require it.
+    /// The thread at the root of its tree of agents: its own id unless another agent started it.
     #[serde(default)]
     pub session_id: String,
-    /// Sent for newer clients, which require it.
     #[serde(default)]
     pub project_id: Option<String>,
+    #[serde(default)]
+    pub section: Option<ThreadSection>,
+    #[serde(default)]
+    pub section_entered_at: Option<i64>,
+    #[serde(default)]
+    pub forked_from_id: Option<String>,
+    /// The thread whose agent started it.
+    #[serde(default)]
+    pub parent_thread_id: Option<String>,
+    #[serde(default)]
+    pub history_mode: ThreadHistoryMode,
+    /// What the next turn will use; null when that is not known.
+    #[serde(default)]
+    pub model: Option<String>,
+    #[serde(default)]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    #[serde(default)]
+    pub recency_at: Option<i64>,
+    /// The name of the client that created it.
+    #[serde(default)]
+    pub originator: Option<String>,
+    /// A label that its client gave it.
+    #[serde(default)]
+    pub thread_source: Option<String>,
+    /// True when it is loaded, else null.
+    #[serde(default)]
+    pub can_accept_direct_input: Option<bool>,
+    /// Where its commands run; null when it is not loaded.
+    #[serde(default)]
+    pub environments: Option<Vec<ThreadEnvironment>>,
+}
+
+/// Whether the history of a thread can be read in pages of turns and items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadHistoryMode {
+    Legacy,
+    #[default]
+    Paginated,
+}
+
+/// A place where the commands of a thread run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadEnvironment {
+    pub environment_id: String,
+    pub cwd: String,
+    pub runtime_workspace_roots: Vec<String>,
 }
 
 /// Why an active thread is waiting.

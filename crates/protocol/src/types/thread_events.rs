@@ -3,12 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Thread, ThreadStatus};
+use crate::{FileUpdateChange, JsonValue, Thread, ThreadStatus};
 
 /// Params of the `thread/started` notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadStartedNotification {
-    pub thread: Thread,
+    /// Boxed, so that the many small notifications are small.
+    pub thread: Box<Thread>,
 }
 
 /// Params of the `thread/status/changed` notification.
@@ -64,6 +65,8 @@ pub struct TokenUsageBreakdown {
     pub total_tokens: i64,
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
+    #[serde(default)]
+    pub cache_write_input_tokens: i64,
     pub output_tokens: i64,
     pub reasoning_output_tokens: i64,
 }
@@ -97,4 +100,39 @@ pub struct DeprecationNoticeNotification {
 #[serde(rename_all = "camelCase")]
 pub struct ThreadDeletedNotification {
     pub thread_id: String,
+}
+
+/// Params of the `warning` notification: a text for the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WarningNotification {
+    pub thread_id: Option<String>,
+    pub message: String,
+}
+
+/// Params of the `guardianWarning` notification: the verdict of the reviewer, for the user.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct GuardianWarningNotification {
+    pub thread_id: String,
+    pub message: String,
+}
+
+/// Params of the `turn/moderationMetadata` notification.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnModerationMetadataNotification {
+    pub thread_id: String,
+    pub turn_id: String,
+    pub metadata: JsonValue,
+}
+
+/// Params of the `item/fileChange/patchUpdated` notification: a patch as far as the model has written it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FileChangePatchUpdatedNotification {
+    pub thread_id: String,
+    pub turn_id: String,
+    pub item_id: String,
+    pub changes: Vec<FileUpdateChange>,
 }

@@ -84,4 +84,21 @@ pub struct ThreadItemsListResponse {
 pub struct ThreadItemEntry {
     pub turn_id: String,
     pub item: ThreadItem,
+    /// Null where it was not recorded.
+    #[serde(default)]
+    pub started_at_ms: Option<i64>,
+    #[serde(default)]
+    pub completed_at_ms: Option<i64>,
+}
+
+/// Params of the first page of turns in a `thread/resume`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadResumeInitialTurnsPageParams {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sort_direction: Option<SortDirection>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items_view: Option<TurnItemsView>,
 }

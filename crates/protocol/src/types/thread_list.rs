@@ -1,19 +1,22 @@
 //! Listing and reading threads: `thread/list`, `thread/loaded/list`, `thread/read`.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-use crate::Thread;
+use crate::{SortDirection, Thread, ThreadReadState};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadSortKey {
     CreatedAt,
-    /// Newer clients use another name.
-    #[serde(alias = "recency_at")]
     UpdatedAt,
+    /// The time of the last turn.
+    RecencyAt,
+    /// The order inside a section.
+    SectionPosition,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +54,30 @@ pub struct ThreadListParams {
     pub cwd: Option<CwdFilter>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub search_term: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sort_direction: Option<SortDirection>,
+    /// Threads of this section; their own order is `section_position`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub section_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub excluded_thread_ids: Option<Vec<String>>,
+    /// Names of the clients that started the threads; any client without names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub originators: Option<Vec<String>>,
+    /// Threads of agents that this thread started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parent_thread_id: Option<String>,
+    /// Threads of agents that this thread, or one of them, started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ancestor_thread_id: Option<String>,
+    /// Forks that were attached to this thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached_to_thread_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
+    /// Lists are answered from the index in any case.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub use_state_db_only: bool,
 }
 
 /// One working directory, or (from newer clients) any of several.
@@ -100,6 +127,12 @@ pub struct ThreadReadParams {
 pub struct ThreadListResponse {
     pub data: Vec<Thread>,
     pub next_cursor: Option<String>,
+    /// For the opposite direction: begins with the first thread of this page.
+    #[serde(default)]
+    pub backwards_cursor: Option<String>,
+    /// The read state of each thread of the page.
+    #[serde(default)]
+    pub read_states: Option<BTreeMap<String, ThreadReadState>>,
 }
 
 /// Result of `thread/loaded/list`.
@@ -112,6 +145,10 @@ pub struct ThreadLoadedListResponse {
 
 /// Result of `thread/read`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ThreadReadResponse {
     pub thread: Thread,
+    /// Null before the first message, and for ephemeral threads.
+    #[serde(default)]
+    pub read_state: Option<ThreadReadState>,
 }

@@ -59,6 +59,9 @@ pub struct ThreadMetadataUpdateParams {
     pub thread_id: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub git_info: Option<ThreadMetadataGitInfoUpdateParams>,
+    /// Null takes the thread out of its project.
+    #[serde(default, deserialize_with = "crate::serde_util::double_option", skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<Option<String>>,
 }
 
 /// Params of `thread/unarchive`.

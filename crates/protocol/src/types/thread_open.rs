@@ -4,8 +4,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, ReasoningEffort, ResponseItem,
-    SandboxPolicy, SandboxSetting, ServiceTier, Thread,
+    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, JsonObject,
+    JsonValue, MultiAgentMode, Personality, ReasoningEffort, ResponseItem, SandboxPolicy, SandboxSetting, ServiceTier,
+    Thread, ThreadHistoryMode, ThreadResumeInitialTurnsPageParams, ThreadTurnsListResponse,
 };
 
 /// Params of `thread/start`.
@@ -42,6 +43,29 @@ pub struct ThreadStartParams {
     pub dynamic_tools: Option<Vec<DynamicToolSpec>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mock_experimental_field: Option<String>,
+    /// The id of a permission profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_mode: Option<ThreadHistoryMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environments: Option<Vec<TurnEnvironmentParams>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_workspace_roots: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multi_agent_mode: Option<MultiAgentMode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selected_capability_roots: Option<Vec<JsonValue>>,
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub allow_provider_model_fallback: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub daybreak_enabled: Option<bool>,
+    /// A label of the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_source: Option<String>,
+    /// The project that the thread belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     #[serde(default)]
     pub experimental_raw_events: bool,
     #[serde(default)]
@@ -84,6 +108,14 @@ pub struct ThreadResumeParams {
     pub exclude_turns: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// The id of a permission profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    /// Asks for a page of turns in the result.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_turns_page: Option<ThreadResumeInitialTurnsPageParams>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_workspace_roots: Option<Vec<String>>,
 }
 
 /// Params of `thread/fork`.
@@ -120,6 +152,36 @@ pub struct ThreadForkParams {
     pub exclude_turns: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// The fork takes the goal along, which continues after the fork's first turn.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub defer_goal_continuation: bool,
+    /// Whether the fork is listed as attached to its source.
+    #[serde(default, skip_serializing_if = "crate::serde_util::is_false")]
+    pub attach_to_source: bool,
+    /// The id of a permission profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permissions: Option<String>,
+    /// The last turn that is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_turn_id: Option<String>,
+    /// The first turn that is not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before_turn_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_workspace_roots: Option<Vec<String>>,
+    /// A label of the new thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread_source: Option<String>,
+}
+
+/// A place where commands are to run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnEnvironmentParams {
+    pub environment_id: String,
+    pub cwd: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub runtime_workspace_roots: Option<Vec<String>>,
 }
 
 /// Result of `thread/start`.
@@ -135,6 +197,17 @@ pub struct ThreadStartResponse {
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// The instruction files in force: of the home, then from the root of the project down.
+    #[serde(default)]
+    pub instruction_sources: Vec<String>,
+    #[serde(default)]
+    pub runtime_workspace_roots: Vec<String>,
+    #[serde(default)]
+    pub active_permission_profile: Option<ActivePermissionProfile>,
+    #[serde(default)]
+    pub multi_agent_mode: MultiAgentMode,
+    #[serde(default)]
+    pub disabled_plugin_ids: Vec<String>,
 }
 
 /// Result of `thread/resume`.
@@ -150,6 +223,27 @@ pub struct ThreadResumeResponse {
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// The instruction files in force: of the home, then from the root of the project down.
+    #[serde(default)]
+    pub instruction_sources: Vec<String>,
+    #[serde(default)]
+    pub runtime_workspace_roots: Vec<String>,
+    #[serde(default)]
+    pub active_permission_profile: Option<ActivePermissionProfile>,
+    #[serde(default)]
+    pub multi_agent_mode: MultiAgentMode,
+    #[serde(default)]
+    pub disabled_plugin_ids: Vec<String>,
+    #[serde(default)]
+    pub collaboration_mode: Option<CollaborationMode>,
+    #[serde(default)]
+    pub initial_turns_page: Option<ThreadTurnsListResponse>,
+    /// Pages backwards from the newest turn.
+    #[serde(default)]
+    pub turns_backwards_cursor: Option<String>,
+    /// Pages backwards from the newest item.
+    #[serde(default)]
+    pub items_backwards_cursor: Option<String>,
 }
 
 /// Result of `thread/fork`.
@@ -165,4 +259,15 @@ pub struct ThreadForkResponse {
     pub approvals_reviewer: ApprovalsReviewer,
     pub sandbox: SandboxPolicy,
     pub reasoning_effort: Option<ReasoningEffort>,
+    /// The instruction files in force: of the home, then from the root of the project down.
+    #[serde(default)]
+    pub instruction_sources: Vec<String>,
+    #[serde(default)]
+    pub runtime_workspace_roots: Vec<String>,
+    #[serde(default)]
+    pub active_permission_profile: Option<ActivePermissionProfile>,
+    #[serde(default)]
+    pub multi_agent_mode: MultiAgentMode,
+    #[serde(default)]
+    pub disabled_plugin_ids: Vec<String>,
 }

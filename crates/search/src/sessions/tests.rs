@@ -40,7 +40,7 @@ impl SessionFixture {
         next.expect("nothing was told").unwrap().1
     }
 
-    /// Waits until these files are published for this query, and then for the completion.
+    /// Waits until these files are published for this query, and then for the completion of the query.
     async fn expect_files(&mut self, query: &str, expected: &[&str]) {
         loop {
             if let SessionEvent::Updated(updated) = self.next().await
@@ -50,7 +50,11 @@ impl SessionFixture {
                 break;
             }
         }
-        while !matches!(self.next().await, SessionEvent::Completed(_)) {}
+        loop {
+            if let SessionEvent::Completed(completed) = self.next().await {
+                break assert_eq!(completed.query.as_deref(), Some(query));
+            }
+        }
     }
 }
 

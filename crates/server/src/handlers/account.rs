@@ -20,8 +20,9 @@ pub(crate) async fn login(cx: &Context, params: LoginAccountParams) -> Handled<c
     let (responder, answer) = cx.answer.responder();
     match params {
         LoginAccountParams::ApiKey { api_key } => accounts.login_with_key(api_key, reply(responder)).await,
-        LoginAccountParams::ChatgptAuthTokens { access_token, chatgpt_account_id, chatgpt_plan_type } => {
-            let tokens = ExternalTokens { access_token, account_id: chatgpt_account_id, plan: chatgpt_plan_type };
+        LoginAccountParams::ChatgptAuthTokens { id_token, access_token, chatgpt_account_id, chatgpt_plan_type } => {
+            let (account_id, plan) = (chatgpt_account_id, chatgpt_plan_type);
+            let tokens = ExternalTokens { id_token, access_token, account_id, plan };
             accounts.login_with_tokens(tokens, ClientId(cx.connection.0), reply(responder)).await;
         }
         LoginAccountParams::Chatgpt => {

@@ -36,6 +36,7 @@ pub(crate) async fn exec(cx: &Context, params: CommandExecParams) -> Handled<cal
             cwd: params.cwd.as_ref().map(PathBuf::from),
             env: params.env.clone().unwrap_or_default(),
             sandbox_policy: params.sandbox_policy.clone(),
+            permission_profile: params.permission_profile.clone(),
         })
         .map_err(wire_error)?;
     let mut registered = cx.processes.add(params.process_id.clone(), request.takes_input).map_err(refused)?;
@@ -152,12 +153,16 @@ fn refused(error: ProcessError) -> RpcError {
     RpcError::invalid_request(error.to_string())
 }
 
+/// The exit code of a program on a terminal that the client terminated: killed by signal 9, as shells report it.
+const TERMINATED: i32 = 128 + 9;
+
 /// A death by signal has no code of its own here.
 fn exit_code(outcome: Outcome, tty: bool) -> i32 {
     match outcome {
         Outcome::Ended(Exit::Code(code)) => code,
         Outcome::TimedOut => outcome.exit_code(),
-        Outcome::Ended(Exit::Signal(_)) | Outcome::Cancelled if tty => 1,
+        Outcome::Cancelled if tty => TERMINATED,
+        Outcome::Ended(Exit::Signal(_)) if tty => 1,
         Outcome::Ended(Exit::Signal(_)) | Outcome::Cancelled => -1,
     }
 }
@@ -213,10 +218,8 @@ impl Stream<'_> {
             delta_base64: STANDARD.encode(bytes),
             cap_reached: self.over,
         });
-        if !self.cx.client.opted_out.contains(delta.method())
-            && let Ok(delta) = Notification::new(delta)
-        {
-            self.cx.outbound.send_at_its_pace(&delta).await;
+        if !self.cx.client.opted_out.contains(delta.method()) {
+            self.cx.outbound.send_at_its_pace(&Notification::new(delta)).await;
         }
     }
 }
@@ -285,11 +288,11 @@ mod tests {
     }
 
     #[test]
-    fn a_death_by_signal_exits_with_minus_one_on_pipes_and_one_on_terminals() {
+    fn a_death_by_signal_exits_with_minus_one_on_pipes_and_with_one_or_137_on_terminals() {
         for (outcome, expected) in [
             (Outcome::Ended(Exit::Code(7)), (7, 7)),
             (Outcome::Ended(Exit::Signal(9)), (-1, 1)),
-            (Outcome::Cancelled, (-1, 1)),
+            (Outcome::Cancelled, (-1, 137)),
             (Outcome::TimedOut, (124, 124)),
         ] {
             assert_eq!((exit_code(outcome, false), exit_code(outcome, true)), expected, "{outcome:?}");

@@ -3,21 +3,26 @@
 use loomd_config::Feature;
 use loomd_protocol::{
     ExperimentalFeature, ExperimentalFeatureEnablementSetParams, ExperimentalFeatureEnablementSetResponse,
-    ExperimentalFeatureListParams, ExperimentalFeatureListResponse, RpcError, call,
+    ExperimentalFeatureListParams, ExperimentalFeatureListResponse, Level, RpcError, call,
 };
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
+use crate::refusals::wire_error;
 
 /// `experimentalFeature/list`
 pub(crate) async fn list(
     cx: &Context,
     params: ExperimentalFeatureListParams,
 ) -> Handled<call::ExperimentalFeatureList> {
-    let loaded = loomd_config::load(&cx.app.sources.request());
-    let features = loaded
-        .and_then(|loaded| loaded.features())
-        .map_err(|error| RpcError::internal(format!("failed to reload config: {error}")))?;
+    let features = match &params.thread_id {
+        Some(thread_id) => cx.app.threads().loaded_profile(thread_id).map_err(wire_error)?.config.features,
+        None => {
+            let loaded = loomd_config::load(&cx.app.sources.request());
+            let features = loaded.and_then(|loaded| loaded.features());
+            features.map_err(|error| RpcError::internal(format!("failed to reload config: {error}")))?
+        }
+    };
     let total = Feature::ALL.len();
     let start = match &params.cursor {
         None => 0,
@@ -51,7 +56,18 @@ pub(crate) async fn set_enablement(
     cx: &Context,
     params: ExperimentalFeatureEnablementSetParams,
 ) -> Handled<call::ExperimentalFeatureEnablementSet> {
-    let enablement = params.enablement;
+    let mut enablement = params.enablement;
+    // Newer clients are told what was switched, older ones what cannot be.
+    if cx.client.level >= Level::V0_166 {
+        enablement.retain(|name, _| Feature::find(name).is_some_and(|found| found.name() == name && is_free(found)));
+        cx.app.sources.live.enablement.switch(&enablement);
+        return answer(ExperimentalFeatureEnablementSetResponse { enablement });
+    }
     cx.app.sources.live.enablement.set(&enablement).map_err(|error| RpcError::invalid_request(error.to_string()))?;
     answer(ExperimentalFeatureEnablementSetResponse { enablement })
+}
+
+/// Whether newer clients may switch a feature at run time.
+fn is_free(feature: Feature) -> bool {
+    loomd_config::features::SWITCHABLE.contains(&feature) || feature.name() == "memories"
 }

@@ -8,7 +8,7 @@ use loomd_protocol::{
     AbsolutePathBuf, FsCopyParams, FsCopyResponse, FsCreateDirectoryParams, FsCreateDirectoryResponse,
     FsGetMetadataParams, FsReadDirectoryParams, FsReadDirectoryResponse, FsReadFileParams, FsReadFileResponse,
     FsRemoveParams, FsRemoveResponse, FsUnwatchParams, FsUnwatchResponse, FsWatchParams, FsWriteFileParams,
-    FsWriteFileResponse, RpcError, call,
+    FsWriteFileResponse, Level, RpcError, call,
 };
 use serde_json::json;
 use tokio::task::spawn_blocking;
@@ -23,9 +23,12 @@ pub(crate) async fn read_file(cx: &Context, params: FsReadFileParams) -> Handled
     let turn = cx.app.files.order.enter(vec![(path.to_path_buf(), Access::Read)]).await;
     let size = blocking({
         let path = path.clone();
-        move || Ok(std::fs::metadata(&path).map_or(0, |metadata| metadata.len()))
+        move || Ok(std::fs::metadata(&path).map_or((0, false), |metadata| (metadata.len(), metadata.is_dir())))
     });
-    let size = size.await.unwrap_or(0);
+    let (size, is_folder) = size.await.unwrap_or((0, false));
+    if is_folder && cx.client.level >= Level::V0_166 {
+        return Err(RpcError::invalid_request(format!("path `{}` is not a file", path.display())));
+    }
     let _permit = if size > limits::LARGE_FILE {
         let permit = cx.app.files.large.acquire().await.ok();
         cx.outbound.has_room().await;

@@ -16,7 +16,7 @@ pub(crate) async fn list_status(cx: &Context, params: ListMcpServerStatusParams)
         Some(McpServerStatusDetail::ToolsAndAuthOnly) => StatusDetail::ToolsAndAuth,
         None | Some(McpServerStatusDetail::Full) => StatusDetail::Full,
     };
-    let status = cx.app.agent.mcp_server_status(params.cursor.as_deref(), params.limit, detail).await;
+    let status = cx.app.agent.mcp_server_status(&params, detail).await;
     let (data, next_cursor) = status.map_err(wire_error)?;
     answer(ListMcpServerStatusResponse { data, next_cursor })
 }

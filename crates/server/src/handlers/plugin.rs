@@ -3,8 +3,10 @@
 use loomd_config::LoadedConfig;
 use loomd_plugins::{ListRequest, PluginError, PluginId, PluginStates};
 use loomd_protocol::{
-    AbsolutePathBuf, PluginInstallParams, PluginInstallResponse, PluginListParams, PluginListResponse,
-    PluginReadParams, PluginReadResponse, PluginUninstallParams, PluginUninstallResponse, RpcError, call,
+    AbsolutePathBuf, Call, Level, MarketplaceLoadErrorInfo, PluginInstallParams, PluginInstallResponse,
+    PluginInstalledParams, PluginInstalledResponse, PluginListMarketplaceKind, PluginListParams, PluginListResponse,
+    PluginMarketplaceEntry, PluginReadParams, PluginReadResponse, PluginUninstallParams, PluginUninstallResponse,
+    RpcError, call,
 };
 use loomd_skills::SkillRules;
 use tokio::task::spawn_blocking;
@@ -15,8 +17,9 @@ use crate::plugins;
 
 /// `plugin/list`
 pub(crate) async fn list(cx: &Context, params: PluginListParams) -> Handled<call::PluginList> {
-    let PluginListParams { cwds, force_remote_sync } = params;
-    if !plugins::is_on(&load(cx)?) {
+    let PluginListParams { cwds, force_remote_sync, marketplace_kinds, .. } = params;
+    let wants_local = marketplace_kinds.is_none_or(|kinds| kinds.contains(&PluginListMarketplaceKind::Local));
+    if !wants_local || !plugins::is_on(&load(cx)?) {
         return answer(PluginListResponse {
             marketplaces: Vec::new(),
             marketplace_load_errors: Vec::new(),
@@ -28,14 +31,7 @@ pub(crate) async fn list(cx: &Context, params: PluginListParams) -> Handled<call
         true => cx.app.plugins.sync(&cx.app.sources, &cx.app.accounts).await.err().map(|error| error.to_string()),
         false => None,
     };
-    let loaded = load(cx)?;
-    let (home, user_home) = (cx.app.sources.home.clone(), cx.app.sources.user_home.clone());
-    let (marketplaces, marketplace_load_errors) = blocking(move || {
-        let states = PluginStates::of(&loaded.stack);
-        let cwds = cwds.unwrap_or_default();
-        loomd_plugins::list(&ListRequest { home: &home, user_home: user_home.as_deref(), cwds: &cwds, states: &states })
-    })
-    .await?;
+    let (marketplaces, marketplace_load_errors) = listed(cx, cwds.unwrap_or_default()).await?;
     let has_curated = marketplaces.iter().any(|marketplace| marketplace.name == loomd_plugins::CURATED);
     let featured_plugin_ids = match has_curated {
         true => cx.app.plugins.featured(&cx.app.accounts).await,
@@ -44,10 +40,47 @@ pub(crate) async fn list(cx: &Context, params: PluginListParams) -> Handled<call
     answer(PluginListResponse { marketplaces, marketplace_load_errors, remote_sync_error, featured_plugin_ids })
 }
 
+/// `plugin/installed`: marketplaces with installed plugins, and plugins that are suggested.
+pub(crate) async fn installed(cx: &Context, params: PluginInstalledParams) -> Handled<call::PluginInstalled> {
+    if !plugins::is_on(&load(cx)?) {
+        return answer(PluginInstalledResponse { marketplaces: Vec::new(), marketplace_load_errors: Vec::new() });
+    }
+    let (mut marketplaces, marketplace_load_errors) = listed(cx, params.cwds.unwrap_or_default()).await?;
+    let suggested = params.install_suggestion_plugin_names.unwrap_or_default();
+    for marketplace in &mut marketplaces {
+        marketplace.plugins.retain(|plugin| plugin.installed || suggested.contains(&plugin.name));
+    }
+    marketplaces.retain(|marketplace| !marketplace.plugins.is_empty());
+    answer(PluginInstalledResponse { marketplaces, marketplace_load_errors })
+}
+
+type Listed = (Vec<PluginMarketplaceEntry>, Vec<MarketplaceLoadErrorInfo>);
+
+/// All marketplaces of the user and of working directories.
+async fn listed(cx: &Context, cwds: Vec<AbsolutePathBuf>) -> Result<Listed, RpcError> {
+    let loaded = load(cx)?;
+    let (home, user_home) = (cx.app.sources.home.clone(), cx.app.sources.user_home.clone());
+    let lenient = cx.client.level >= Level::V0_166;
+    blocking(move || {
+        let states = PluginStates::of(&loaded.stack);
+        loomd_plugins::list(&ListRequest {
+            home: &home,
+            user_home: user_home.as_deref(),
+            cwds: &cwds,
+            states: &states,
+            added: &plugins::added_roots(&home, &loaded.config.marketplaces),
+            lenient,
+        })
+    })
+    .await
+}
+
 /// `plugin/read`
 pub(crate) async fn read(cx: &Context, params: PluginReadParams) -> Handled<call::PluginRead> {
     let loaded = load_enabled(cx)?;
-    let (marketplace, home) = (marketplace_path(params.marketplace_path)?, cx.app.sources.home.clone());
+    let marketplace =
+        marketplace_path::<call::PluginRead>(cx, params.marketplace_path, params.remote_marketplace_name)?;
+    let home = cx.app.sources.home.clone();
     let plugin = blocking(move || {
         let (states, rules) = (PluginStates::of(&loaded.stack), SkillRules::of(&loaded.stack));
         loomd_plugins::read(&home, &marketplace, &params.plugin_name, &states, &rules)
@@ -58,7 +91,8 @@ pub(crate) async fn read(cx: &Context, params: PluginReadParams) -> Handled<call
 /// `plugin/install`: answered when the plugin is in its place and enabled.
 pub(crate) async fn install(cx: &Context, params: PluginInstallParams) -> Handled<call::PluginInstall> {
     load_enabled(cx)?;
-    let marketplace = marketplace_path(params.marketplace_path)?;
+    let marketplace =
+        marketplace_path::<call::PluginInstall>(cx, params.marketplace_path, params.remote_marketplace_name)?;
     let (plugins, sources) = (&cx.app.plugins, &cx.app.sources);
     let _change = plugins.change().await;
     let home = sources.home.clone();
@@ -117,8 +151,23 @@ fn load_enabled(cx: &Context) -> Result<LoadedConfig, RpcError> {
     if plugins::is_on(&loaded) { Ok(loaded) } else { Err(RpcError::invalid_request("plugins feature is disabled")) }
 }
 
-fn marketplace_path(path: Option<AbsolutePathBuf>) -> Result<AbsolutePathBuf, RpcError> {
-    path.ok_or_else(|| RpcError::invalid_request("Invalid request: missing field `marketplacePath`"))
+/// The marketplace that a request names. Those of the vendor's service are not served.
+fn marketplace_path<C: Call>(
+    cx: &Context,
+    path: Option<AbsolutePathBuf>,
+    remote: Option<String>,
+) -> Result<AbsolutePathBuf, RpcError> {
+    match (path, remote) {
+        (Some(path), None) => Ok(path),
+        (None, Some(_)) => Err(RpcError::not_supported(C::METHOD)),
+        (None, None) if cx.client.level < Level::V0_166 => {
+            Err(RpcError::invalid_request("Invalid request: missing field `marketplacePath`"))
+        }
+        _ => Err(RpcError::invalid_request(format!(
+            "{} requires exactly one of marketplacePath or remoteMarketplaceName",
+            C::METHOD
+        ))),
+    }
 }
 
 fn failed(error: PluginError) -> RpcError {

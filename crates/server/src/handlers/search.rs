@@ -5,7 +5,7 @@ use std::sync::Arc;
 use loomd_protocol::{
     FuzzyFileSearchParams, FuzzyFileSearchResponse, FuzzyFileSearchSessionStartParams,
     FuzzyFileSearchSessionStartResponse, FuzzyFileSearchSessionStopParams, FuzzyFileSearchSessionStopResponse,
-    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, RpcError, call,
+    FuzzyFileSearchSessionUpdateParams, FuzzyFileSearchSessionUpdateResponse, Level, RpcError, call,
 };
 use loomd_search::{SearchSubscriber, SessionError};
 use tokio::task::spawn_blocking;
@@ -16,6 +16,8 @@ use crate::context::Context;
 /// `fuzzyFileSearch`
 pub(crate) async fn once(cx: &Context, params: FuzzyFileSearchParams) -> Handled<call::FuzzyFileSearch> {
     let FuzzyFileSearchParams { query, roots, cancellation_token } = params;
+    // Newer clients never mean the case of what they send.
+    let query = if cx.client.level >= Level::V0_166 { query.to_lowercase() } else { query };
     let search = &cx.app.search;
     search.trees.start_eviction();
     let search_guard = search.supersede(cancellation_token);
@@ -43,7 +45,10 @@ pub(crate) async fn update(
     let session = cx.app.search.sessions.find(subscriber(cx), &params.session_id).map_err(wire_error)?;
     let (responder, answer) = cx.answer.responder();
     responder.send(Ok(FuzzyFileSearchSessionUpdateResponse {}));
-    session.set_query(params.query);
+    session.set_query(match cx.client.level {
+        Level::V0_118 => params.query,
+        _ => params.query.to_lowercase(),
+    });
     Ok(answer)
 }
 

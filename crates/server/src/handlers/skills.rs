@@ -6,7 +6,8 @@ use std::sync::Arc;
 use loomd_agent::{absolute, working_directory};
 use loomd_config::{LayerStack, SkillRuleTarget};
 use loomd_protocol::{
-    AbsolutePathBuf, RpcError, SkillScope, SkillsConfigWriteParams, SkillsConfigWriteResponse, SkillsListEntry,
+    AbsolutePathBuf, RpcError, ServerNotification, SkillScope, SkillsChangedNotification, SkillsConfigWriteParams,
+    SkillsConfigWriteResponse, SkillsExtraRootsSetParams, SkillsExtraRootsSetResponse, SkillsListEntry,
     SkillsListParams, SkillsListResponse, call,
 };
 use loomd_skills::{SkillRules, SkillSet};
@@ -48,6 +49,16 @@ pub(crate) async fn list(cx: &Context, params: SkillsListParams) -> Handled<call
     let found = found.await.map_err(|error| RpcError::internal(format!("the search for skills failed: {error}")))?;
     let data = found.map_err(|error| RpcError::internal(format!("failed to reload config: {error}")))?;
     answer(SkillsListResponse { data })
+}
+
+/// `skills/extraRoots/set`: everyone is notified before the answer.
+pub(crate) async fn set_extra_roots(
+    cx: &Context,
+    params: SkillsExtraRootsSetParams,
+) -> Handled<call::SkillsExtraRootsSet> {
+    cx.app.agent.extensions().set_extra_roots(params.extra_roots);
+    cx.app.broadcast(ServerNotification::SkillsChanged(SkillsChangedNotification {})).await;
+    answer(SkillsExtraRootsSetResponse {})
 }
 
 /// `skills/config/write`: the result says whether the skills are enabled now, all rules considered.

@@ -3,19 +3,24 @@
 use std::sync::Arc;
 
 use loomd_agent::{
-    Caller, ForkThread, Opened, PageRequest, Refusal, ResumeThread, StartThread, Subscriber, ThreadOverrides, parse_id,
+    Caller, ForkBoundary, ForkThread, InitialPage, Opened, PageRequest, Presence, Refusal, ResumeThread, Resumed,
+    StartThread, Subscriber, ThreadOverrides, parse_id,
 };
+use loomd_organiser::Error;
 use loomd_protocol::{
-    RpcError, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    Level, RpcError, SortDirection, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
-    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams, ThreadListParams,
-    ThreadListResponse, ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams,
-    ThreadMetadataUpdateResponse, ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse,
-    ThreadRollbackParams, ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams,
-    ThreadStartResponse, ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse,
-    ThreadUnsubscribeParams, ThreadUnsubscribeResponse, call,
+    ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
+    ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
+    ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams,
+    ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams, ThreadStartResponse,
+    ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnsubscribeParams,
+    ThreadUnsubscribeResponse, call,
 };
-use loomd_store::{GitPatch, ListQuery, ThreadId};
+use loomd_store::{GitPatch, ThreadId};
+
+use super::organise::{add_facts_to, organiser, presence, reason, refused};
+use super::projects;
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
@@ -23,34 +28,89 @@ use crate::refusals::wire_error;
 
 /// `thread/start`
 pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handled<call::ThreadStart> {
-    let request =
-        StartThread { ephemeral: params.ephemeral.unwrap_or(false), overrides: ThreadOverrides::from(&mut params) };
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    if params.selected_capability_roots.as_ref().is_some_and(|roots| !roots.is_empty()) {
+        return Err(RpcError::invalid_request("selectedCapabilityRoots is not supported yet"));
+    }
+    let ephemeral = params.ephemeral.unwrap_or(false);
+    // Before the thread exists: a project that does not exist starts no thread.
+    let (id, project_id) = match params.project_id.take() {
+        Some(project) => {
+            let id = ThreadId::new();
+            assign_project(cx, id, Some(project.clone())).await?;
+            (Some(id), Some(project))
+        }
+        None => (None, None),
+    };
+    let request = StartThread {
+        id,
+        project_id,
+        ephemeral,
+        environments: params.environments.take(),
+        overrides: ThreadOverrides::from(&mut params),
+    };
     let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadStartResponse, opened));
     cx.app.agent.start(request, caller(cx), reply);
     Ok(answer)
 }
 
+/// Puts a thread into a project or out of it. Returns whether that changed anything.
+async fn assign_project(cx: &Context, id: ThreadId, project: Option<String>) -> Result<bool, RpcError> {
+    let assigned = organiser(cx).run(move |organiser| organiser.assign_project(id, project.as_deref())).await;
+    assigned.map_err(|error| match error {
+        Error::ProjectNotFound(_) => RpcError::invalid_request(error.to_string()).with_data(reason("projectNotFound")),
+        error => refused(error),
+    })
+}
+
 /// `thread/resume`
 pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Handled<call::ThreadResume> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let initial_page = params.initial_turns_page.take().map(|asked| InitialPage {
+        request: PageRequest { cursor: None, limit: asked.limit, direction: asked.sort_direction.unwrap_or_default() },
+        view: asked.items_view.unwrap_or_default(),
+    });
     let request = ResumeThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
         path: params.path,
         history: params.history,
         include_turns: !params.exclude_turns,
+        initial_page,
     };
-    let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadResumeResponse, opened));
+    let (reply, answer) = cx.answer.reply(|Resumed { opened, pages }| {
+        let collaboration_mode = Some(opened.settings.collaboration_mode());
+        opened_as!(
+            ThreadResumeResponse,
+            opened,
+            collaboration_mode: collaboration_mode,
+            initial_turns_page: pages.initial,
+            turns_backwards_cursor: pages.turns_backwards_cursor,
+            items_backwards_cursor: pages.items_backwards_cursor
+        )
+    });
     cx.app.agent.resume(request, caller(cx), reply).await;
     Ok(answer)
 }
 
 /// `thread/fork`
 pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<call::ThreadFork> {
+    check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let boundary = match (params.last_turn_id.take(), params.before_turn_id.take()) {
+        (Some(_), Some(_)) => {
+            return Err(RpcError::invalid_request("`beforeTurnId` cannot be combined with `lastTurnId`"));
+        }
+        (Some(last), None) => Some(ForkBoundary::Last(last)),
+        (None, before) => before.map(ForkBoundary::Before),
+    };
     let request = ForkThread {
         overrides: ThreadOverrides::from(&mut params),
         thread_id: params.thread_id,
         path: params.path,
+        boundary,
         ephemeral: params.ephemeral,
+        attach: params.attach_to_source,
+        defer_goal: params.defer_goal_continuation,
     };
     let exclude_turns = params.exclude_turns;
     let (reply, answer) = cx.answer.reply(move |mut opened: Opened| {
@@ -61,14 +121,6 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<
     });
     cx.app.agent.fork(request, caller(cx), reply).await;
     Ok(answer)
-}
-
-/// `thread/list`
-pub(crate) async fn list(cx: &Context, params: ThreadListParams) -> Handled<call::ThreadList> {
-    let query = ListQuery::from_params(params, &cx.app.agent.default_provider())
-        .map_err(|error| RpcError::invalid_request(error.to_string()))?;
-    let (data, page) = cx.app.threads().list(query).await.map_err(wire_error)?;
-    answer(ThreadListResponse { data, next_cursor: page.next.map(|cursor| cursor.to_string()) })
 }
 
 /// `thread/loaded/list`
@@ -89,9 +141,11 @@ pub(crate) async fn loaded_list(cx: &Context, params: ThreadLoadedListParams) ->
 /// `thread/read`
 pub(crate) async fn read(cx: &Context, params: ThreadReadParams) -> Handled<call::ThreadRead> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
-    let thread =
+    let mut thread =
         cx.app.threads().read(id, params.include_turns, &cx.app.agent.default_provider()).await.map_err(wire_error)?;
-    answer(ThreadReadResponse { thread })
+    let read_state = add_facts_to(cx, &mut thread).await;
+    let is_stored = presence(cx, id).await? == Presence::Stored;
+    answer(ThreadReadResponse { thread, read_state: read_state.filter(|_| is_stored) })
 }
 
 /// `thread/turns/list`
@@ -112,7 +166,7 @@ pub(crate) async fn list_items(cx: &Context, params: ThreadItemsListParams) -> H
     let request = PageRequest {
         cursor: params.cursor,
         limit: params.limit,
-        direction: params.sort_direction.unwrap_or_default(),
+        direction: params.sort_direction.unwrap_or(SortDirection::Asc),
     };
     answer(cx.app.threads().items_page(id, &request, params.turn_id.as_deref()).await.map_err(wire_error)?)
 }
@@ -145,7 +199,8 @@ pub(crate) async fn unarchive(cx: &Context, params: ThreadUnarchiveParams) -> Ha
 pub(crate) async fn unsubscribe(cx: &Context, params: ThreadUnsubscribeParams) -> Handled<call::ThreadUnsubscribe> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let (reply, answer) = cx.answer.reply(|status| ThreadUnsubscribeResponse { status });
-    cx.app.threads().unsubscribe(id, subscriber(cx), reply).await;
+    // In the older release the last one to leave ends the turn.
+    cx.app.threads().unsubscribe(id, subscriber(cx), cx.client.level < Level::V0_166, reply).await;
     Ok(answer)
 }
 
@@ -168,17 +223,24 @@ pub(crate) async fn update_metadata(
 ) -> Handled<call::ThreadMetadataUpdate> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let trimmed = |value: Option<Option<String>>| value.map(|value| value.map(|text| text.trim().to_owned()));
+    let project = params.project_id;
     let info = params.git_info.unwrap_or_default();
     let patch = GitPatch { sha: trimmed(info.sha), branch: trimmed(info.branch), origin_url: trimmed(info.origin_url) };
-    if patch == GitPatch::default() {
+    if patch == GitPatch::default() && project.is_none() {
         return Err(RpcError::invalid_request("gitInfo must include at least one field"));
     }
     let fields = [("sha", &patch.sha), ("branch", &patch.branch), ("originUrl", &patch.origin_url)];
     let blank = fields.iter().find(|(_, value)| matches!(value, Some(Some(text)) if text.is_empty()));
     let blank = blank.map(|(name, _)| Refusal::invalid(format!("gitInfo.{name} must not be empty")));
     let check = move || blank.map_or(Ok(()), Err);
-    let thread =
+    let mut thread =
         cx.app.threads().patch_git(id, patch, &cx.app.agent.default_provider(), check).await.map_err(wire_error)?;
+    if let Some(project) = project
+        && assign_project(cx, id, project.clone()).await?
+    {
+        projects::thread_updated(cx, id, project).await;
+    }
+    add_facts_to(cx, &mut thread).await;
     answer(ThreadMetadataUpdateResponse { thread })
 }
 
@@ -221,12 +283,29 @@ pub(super) fn caller(cx: &Context) -> Caller {
     Caller { client: Arc::clone(&cx.client.identity), subscriber: subscriber(cx) }
 }
 
+/// Refuses workspace roots other than the working directory, which is the only one that there is.
+fn check_roots(roots: Option<&[String]>, cwd: Option<&str>) -> Result<(), RpcError> {
+    let other = |roots: &[String]| roots.iter().any(|root| cwd != Some(root.as_str()));
+    match roots {
+        Some(roots) if other(roots) => {
+            Err(RpcError::invalid_request("runtimeWorkspaceRoots other than the cwd are not supported yet"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The three ways to open a thread have results of their own, with the same fields.
 macro_rules! opened_as {
-    ($result:ident, $opened:expr) => {{
-        let Opened { thread, settings } = $opened;
+    ($result:ident, $opened:expr $(, $field:ident: $value:expr)*) => {{
+        let Opened { thread, settings, instruction_sources } = $opened;
         $result {
             thread,
+            instruction_sources: instruction_sources.to_vec(),
+            runtime_workspace_roots: vec![settings.cwd.clone()],
+            active_permission_profile: settings.profile,
+            multi_agent_mode: Default::default(),
+            disabled_plugin_ids: Vec::new(),
+            $($field: $value,)*
             model: settings.model,
             model_provider: settings.model_provider,
             service_tier: settings.service_tier,

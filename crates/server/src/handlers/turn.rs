@@ -2,7 +2,8 @@
 
 use loomd_agent::parse_id;
 use loomd_protocol::{
-    ReviewStartParams, ReviewStartResponse, RpcError, ThreadBackgroundTerminalsCleanParams,
+    ReviewStartParams, ReviewStartResponse, RpcError, ThreadApproveGuardianDeniedActionParams,
+    ThreadApproveGuardianDeniedActionResponse, ThreadBackgroundTerminalsCleanParams,
     ThreadBackgroundTerminalsCleanResponse, ThreadCompactStartParams, ThreadCompactStartResponse,
     ThreadShellCommandParams, ThreadShellCommandResponse, Turn, TurnInterruptParams, TurnInterruptResponse,
     TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse, call,
@@ -17,7 +18,7 @@ use crate::refusals::wire_error;
 /// `turn/start`
 pub(crate) async fn start(cx: &Context, params: TurnStartParams) -> Handled<call::TurnStart> {
     let (reply, answer) = cx.answer.reply(|turn| TurnStartResponse { turn });
-    cx.app.threads().start_turn(params, reply).await;
+    cx.app.agent.start_turn(params, cx.client.level, reply).await;
     Ok(answer)
 }
 
@@ -32,7 +33,7 @@ pub(crate) async fn steer(cx: &Context, params: TurnSteerParams) -> Handled<call
 pub(crate) async fn interrupt(cx: &Context, params: TurnInterruptParams) -> Handled<call::TurnInterrupt> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let (reply, answer) = cx.answer.reply(|()| TurnInterruptResponse {});
-    cx.app.threads().interrupt(id, params.turn_id, reply).await;
+    cx.app.threads().interrupt(id, params.turn_id, cx.client.level, reply).await;
     Ok(answer)
 }
 
@@ -64,6 +65,17 @@ pub(crate) async fn clean_terminals(
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
     let (reply, answer) = cx.answer.reply(|()| ThreadBackgroundTerminalsCleanResponse {});
     cx.app.threads().clean_terminals(id, reply).await;
+    Ok(answer)
+}
+
+/// `thread/approveGuardianDeniedAction`
+pub(crate) async fn approve_denied(
+    cx: &Context,
+    params: ThreadApproveGuardianDeniedActionParams,
+) -> Handled<call::ThreadApproveGuardianDeniedAction> {
+    let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let (reply, answer) = cx.answer.reply(|()| ThreadApproveGuardianDeniedActionResponse {});
+    cx.app.threads().approve_denied(id, params.event, reply).await;
     Ok(answer)
 }
 

@@ -4,7 +4,6 @@ use loomd_protocol::{
     ServerNotification, WindowsSandboxSetupCompletedNotification, WindowsSandboxSetupMode,
     WindowsSandboxSetupStartParams, WindowsSandboxSetupStartResponse, call,
 };
-use tracing::error;
 
 use crate::answer::Handled;
 use crate::context::Context;
@@ -25,9 +24,7 @@ pub(crate) async fn start_setup(
         success: false,
         error: Some(format!("{kind} Windows sandbox setup is only supported on Windows")),
     };
-    match Notification::new(ServerNotification::WindowsSandboxSetupCompleted(completed)) {
-        Ok(notification) => cx.app.connections.send_to([cx.connection], &notification).await,
-        Err(error) => error!(%error, "cannot serialize a notification"),
-    }
+    let notification = Notification::new(ServerNotification::WindowsSandboxSetupCompleted(completed));
+    cx.app.connections.send_to([cx.connection], &notification).await;
     Ok(answer)
 }

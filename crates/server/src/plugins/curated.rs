@@ -3,23 +3,19 @@
 //! feature is off. Failures are logged and change nothing.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use loomd_accounts::Accounts;
 use loomd_config::ConfigSources;
-use loomd_exec::{Command, Environment, Limits, Outcome, run};
 use loomd_plugins::{CURATED, Marketplace, curated_folder, curated_version};
 use loomd_protocol::AbsolutePathBuf;
 use tokio::task::spawn_blocking;
-use tokio_util::sync::CancellationToken;
 
+use super::git::{self, Staging};
 use super::{Plugins, is_chatgpt, is_on};
 
 const REPOSITORY: &str = "https://github.com/openai/plugins.git";
-/// For each call of git.
-const TIMEOUT: Duration = Duration::from_secs(30);
 /// Says that the plugins of the account have been installed once.
 const SYNCED: &str = ".tmp/app-server-remote-plugin-sync-v1";
 
@@ -88,37 +84,10 @@ fn replace(home: &Path, staging: &Staging, folder: &Path, version: &str) -> Resu
     written.and_then(|mut file| std::io::Write::write_all(&mut file, version.as_bytes())).map_err(failed)
 }
 
-/// A folder that is removed with what is left in it.
-struct Staging(PathBuf);
-
-impl Staging {
-    fn remove(&self) {
-        _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        self.remove();
-    }
-}
-
-/// Runs git without prompts and hooks, and returns its output.
+/// Runs git without prompts, hooks and credentials, and returns its output.
 async fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut environment = Environment::of_this_process();
-    for (name, value) in [("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0"), ("GIT_ASKPASS", "true")] {
-        environment.set(name, value);
-    }
-    let argv = ["git", "-c", "core.hooksPath=/dev/null", "-c", "credential.helper="].iter().chain(arguments);
-    let command = Command::new(argv.copied(), folder, environment);
-    let limits = Limits { timeout: Some(TIMEOUT), retained: 64 * 1024 };
-    let finished = run(&command, limits, &CancellationToken::new(), |_, _| {}).await;
-    let finished = finished.map_err(|error| format!("cannot run git: {error}"))?;
-    match finished.outcome {
-        Outcome::Ended(exit) if exit.code() == 0 => Ok(String::from_utf8_lossy(&finished.stdout).into_owned()),
-        Outcome::Ended(exit) => Err(format!("git {} failed with exit code {}", arguments[0], exit.code())),
-        _ => Err(format!("git {} did not end in time", arguments[0])),
-    }
+    let arguments: Vec<&str> = ["-c", "credential.helper="].iter().chain(arguments).copied().collect();
+    git::run(folder, &arguments).await.map_err(|failure| failure.to_string())
 }
 
 #[cfg(test)]

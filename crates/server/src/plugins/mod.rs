@@ -1,7 +1,10 @@
 //! Installing plugins, and what the user's account says about them. `remote.rs` asks the account, `sync.rs` does what
-//! it answers, `curated.rs` keeps the curated marketplace in the home up to date.
+//! it answers, `curated.rs` keeps the curated marketplace in the home up to date, `marketplaces.rs` those that the user
+//! added.
 
 mod curated;
+mod git;
+mod marketplaces;
 mod remote;
 mod sync;
 
@@ -14,6 +17,7 @@ use loomd_protocol::{AbsolutePathBuf, AuthMode, JsonValue, MergeStrategy, Plugin
 use parking_lot::Mutex;
 
 pub(crate) use curated::start as start_curated_sync;
+pub(crate) use marketplaces::{MarketplaceError, Source, add, added_roots, remove, upgrade};
 
 /// The plugins of the server.
 #[derive(Default)]

@@ -3,12 +3,15 @@
 mod error;
 mod in_process;
 mod lines;
+mod passed;
 mod peer;
 mod stdio;
 mod websocket;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 pub use error::ServeError;
@@ -25,10 +28,10 @@ pub const CONTROL_SOCKET: &str = "app-server-control/app-server-control.sock";
 /// Serves clients until the end of stdin or a signal.
 pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
     let stop = CancellationToken::new();
-    let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_)) && policy.has_secret_file();
+    let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Passed) && policy.has_secret_file();
     let signals = Signals::catch(!hang_up_reloads)?;
     // Network clients are served until running turns have ended.
-    let drains = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Unix(_));
+    let drains = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Unix(_) | ListenUrl::Passed);
     let ours = Arc::clone(&app);
     let drain = async move {
         if drains {
@@ -50,10 +53,20 @@ async fn serve_until(
     let ours = Arc::clone(&app);
     match listen {
         ListenUrl::Stdio => stdio::serve(app, stop).await?,
-        ListenUrl::Websocket(address) if policy == Policy::Open && !address.ip().to_canonical().is_loopback() => {
-            return Err(ServeError::Unauthenticated(address));
+        ListenUrl::Websocket(address) => {
+            check_address(address, &policy)?;
+            let guard = Guard::new(policy)?;
+            websocket::serve_tcp(app, TcpListener::bind(address).await?, guard, stop).await?;
         }
-        ListenUrl::Websocket(address) => websocket::serve_tcp(app, address, Guard::new(policy)?, stop).await?,
+        ListenUrl::Passed => match passed::take()? {
+            passed::PassedListener::Tcp(listener) => {
+                check_address(listener.local_addr()?, &policy)?;
+                websocket::serve_tcp(app, listener, Guard::new(policy)?, stop).await?;
+            }
+            passed::PassedListener::Unix(listener) => {
+                websocket::serve_passed_unix(app, listener, Guard::new(policy)?, stop).await?;
+            }
+        },
         ListenUrl::Unix(path) => {
             let path = path.unwrap_or_else(|| app.sources.home.join(CONTROL_SOCKET));
             websocket::serve_unix(app, path, stop).await?;
@@ -61,6 +74,14 @@ async fn serve_until(
         ListenUrl::Off => stop.cancelled().await,
     }
     ours.close().await;
+    Ok(())
+}
+
+/// Refuses to listen beyond this machine without authentication.
+fn check_address(address: SocketAddr, policy: &Policy) -> Result<(), ServeError> {
+    if *policy == Policy::Open && !address.ip().to_canonical().is_loopback() {
+        return Err(ServeError::Unauthenticated(address));
+    }
     Ok(())
 }
 

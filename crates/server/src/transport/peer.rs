@@ -16,8 +16,11 @@ pub(super) enum Peer {
         local: SocketAddr,
         remote: SocketAddr,
     },
-    /// Its process when it connected; `None` when it is in another PID namespace, where no sandbox of this server is.
-    Unix(Option<u32>),
+    Unix {
+        /// When it connected; `None` when it is in another PID namespace, where no sandbox of this server is.
+        process: Option<u32>,
+        user: u32,
+    },
     /// A connection that the caller of `serve_on` vouches for.
     Trusted,
     /// A connection that has ended already.
@@ -34,7 +37,10 @@ impl Peer {
 
     pub fn of_unix(stream: &UnixStream) -> Self {
         match stream.peer_cred() {
-            Ok(peer) => Self::Unix(peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0)),
+            Ok(peer) => {
+                let process = peer.pid().and_then(|pid| u32::try_from(pid).ok()).filter(|pid| *pid != 0);
+                Self::Unix { process, user: peer.uid() }
+            }
             Err(_) => Self::Gone,
         }
     }
@@ -66,9 +72,11 @@ impl Admission {
     /// Whether a peer is served; the error is the body of a 403. Blocks.
     pub fn check(self, peer: Peer) -> Result<(), &'static str> {
         match peer {
-            Peer::Trusted | Peer::Unix(None) => Ok(()),
+            Peer::Trusted => Ok(()),
             Peer::Gone => Err(GONE),
-            Peer::Unix(Some(pid)) => match loomd_exec::is_in_own_sandbox(pid) {
+            Peer::Unix { user, .. } if self == Self::SameUser && !is_own_or_root(user) => Err(OTHER_USER),
+            Peer::Unix { process: None, .. } => Ok(()),
+            Peer::Unix { process: Some(pid), .. } => match loomd_exec::is_in_own_sandbox(pid) {
                 Ok(false) => Ok(()),
                 Ok(true) => Err(SANDBOXED),
                 Err(_) => Err(UNKNOWN_PROCESS),
@@ -91,7 +99,7 @@ impl Admission {
         };
         // A client that sends a request and closes its socket would still have it carried out.
         let Some(inode) = socket.inode else { return Err(GONE) };
-        if self == Self::SameUser && socket.user != own && socket.user != ROOT {
+        if self == Self::SameUser && !is_own_or_root(socket.user) {
             return Err(OTHER_USER);
         }
         match loomd_exec::socket_holder(inode) {
@@ -104,6 +112,10 @@ impl Admission {
 }
 
 const ROOT: u32 = 0;
+
+fn is_own_or_root(user: u32) -> bool {
+    user == rustix::process::geteuid().as_raw() || user == ROOT
+}
 
 #[cfg(test)]
 mod tests {
@@ -126,6 +138,15 @@ mod tests {
         for admission in [Admission::SameUser, Admission::Authenticated, Admission::Anyone] {
             assert!(admission.check(peer).is_err(), "{admission:?}");
         }
+    }
+
+    #[test]
+    fn another_user_on_a_unix_socket_is_refused_where_only_the_same_user_is_served() {
+        let own = rustix::process::geteuid().as_raw();
+        let check = |admission: Admission, user| admission.check(Peer::Unix { process: None, user });
+        assert_eq!([own, ROOT].map(|user| check(Admission::SameUser, user)), [Ok(()); 2]);
+        assert_eq!(check(Admission::SameUser, own + 1), Err(OTHER_USER));
+        assert_eq!([Admission::Authenticated, Admission::Anyone].map(|all| check(all, own + 1)), [Ok(()); 2]);
     }
 
     #[test]

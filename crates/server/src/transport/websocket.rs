@@ -26,7 +26,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -43,27 +43,19 @@ use crate::throttle::Throttle;
 
 pub(super) async fn serve_tcp(
     app: Arc<App>,
-    address: SocketAddr,
+    listener: TcpListener,
     guard: Guard,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
-    let listener = TcpListener::bind(address).await?;
-    let admission = match guard.policy() {
-        Policy::Open => Admission::SameUser,
-        Policy::OpenToAll => Admission::Anyone,
-        Policy::CapabilityToken(_) | Policy::SignedBearerToken { .. } => Admission::Authenticated,
-    };
-    let guard = Arc::new(guard);
-    let reload = match guard.has_secret_file() {
-        true => Some(tokio::spawn(reload_on(signal(SignalKind::hangup())?, Arc::clone(&guard)))),
-        false => None,
-    };
+    let (admission, guard) = (admission(&guard), Arc::new(guard));
+    let reload = reload_on_hang_up(&guard)?;
     announce(listener.local_addr()?);
     let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
-    let access = Access { peer: Peer::of_tcp, admission, guard, transport: "websocket" };
+    let transport = if admission == Admission::SameUser { "websocket" } else { connection::REMOTE };
+    let access = Access { peer: Peer::of_tcp, admission, guard, transport };
     serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
@@ -78,6 +70,41 @@ pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationT
     let (admission, guard) = (Admission::Anyone, Arc::new(Guard::open()));
     serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
     Ok(())
+}
+
+/// Serves a unix socket that somebody else made, so that its mode says nothing about who may connect.
+pub(super) async fn serve_passed_unix(
+    app: Arc<App>,
+    listener: UnixListener,
+    guard: Guard,
+    stop: CancellationToken,
+) -> Result<(), ServeError> {
+    let (admission, guard) = (admission(&guard), Arc::new(guard));
+    let reload = reload_on_hang_up(&guard)?;
+    let address = listener.local_addr()?;
+    let path = address.as_pathname().unwrap_or(Path::new("")).display();
+    print_to_stderr(&format!("loomd app-server\n  listening on: unix://{path}\n"));
+    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    if let Some(reload) = reload {
+        reload.abort();
+    }
+    Ok(())
+}
+
+fn admission(guard: &Guard) -> Admission {
+    match guard.policy() {
+        Policy::Open => Admission::SameUser,
+        Policy::OpenToAll => Admission::Anyone,
+        Policy::CapabilityToken(_) | Policy::SignedBearerToken { .. } => Admission::Authenticated,
+    }
+}
+
+/// A task that reads the secret of the guard again on SIGHUP, if it has one in a file.
+fn reload_on_hang_up(guard: &Arc<Guard>) -> io::Result<Option<JoinHandle<()>>> {
+    if !guard.has_secret_file() {
+        return Ok(None);
+    }
+    Ok(Some(tokio::spawn(reload_on(signal(SignalKind::hangup())?, Arc::clone(guard)))))
 }
 
 /// Which clients a listener serves.

@@ -12,6 +12,7 @@ mod lease;
 mod names;
 mod open_thread;
 mod read;
+mod search;
 mod side_file;
 
 use std::collections::{HashMap, HashSet};
@@ -25,8 +26,9 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result, place};
 use crate::path::{ARCHIVED, RolloutName};
+use crate::search::{SearchPage, SearchQuery};
 use crate::store::{Answer, FileBacked, Reader, Store};
-use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, head};
+use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use git_patches::GitPatches;
 use index::Index;
 use journal::Expect;
@@ -57,9 +59,13 @@ struct Inner {
     /// Files that this process changed since the index was last used.
     touched: Mutex<HashSet<PathBuf>>,
     git: Mutex<GitPatches>,
+    work: WorkStore,
     /// Threads that have readers.
     open: Mutex<HashMap<ThreadId, Weak<OpenThread>>>,
 }
+
+/// The name of the database of goals and queues.
+const WORK: &str = "loomd-work.sqlite";
 
 /// Changed files to remember before the index is brought up to date.
 const MAX_TOUCHED: usize = 256;
@@ -69,8 +75,10 @@ impl FileStore {
     pub fn new(options: Options) -> Self {
         descriptors::reserve();
         let home = options.home;
+        let sqlite_home = options.sqlite_home.unwrap_or_else(|| home.clone());
         Self(Arc::new(Inner {
-            sqlite_home: options.sqlite_home.unwrap_or_else(|| home.clone()),
+            work: WorkStore::at(sqlite_home.join(WORK)),
+            sqlite_home,
             index: Mutex::new(None),
             waiting: AtomicUsize::new(0),
             indexing: AtomicBool::new(false),
@@ -97,7 +105,7 @@ impl FileStore {
 }
 
 /// Does something on a blocking thread; without a runtime, here.
-async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     match tokio::runtime::Handle::try_current() {
         Ok(runtime) => runtime.spawn_blocking(work).await.map_err(|_| Error::Stopped)?,
         Err(_) => work(),
@@ -238,6 +246,7 @@ impl Inner {
             archived: path.starts_with(self.home.join(ARCHIVED)),
             preview: head.preview,
             updated_at: modified.map_or(0, Timestamp::as_second),
+            updated_ns: modified.and_then(|time| i64::try_from(time.as_nanosecond()).ok()).unwrap_or(0),
         };
         self.git.lock().fill(std::slice::from_mut(&mut thread))?;
         let open = self.open_at(thread.id(), path.to_owned(), Expect::Existing);
@@ -285,6 +294,16 @@ impl Store for FileStore {
         Box::pin(self.blocking(move |inner| inner.list(&query)))
     }
 
+    fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage> {
+        let cancelled = search::Cancel::default();
+        let running = cancelled.clone();
+        Box::pin(async move {
+            // Dropped with the request: the search ends.
+            let _cancel = cancelled;
+            self.blocking(move |inner| inner.search(&query, &running)).await
+        })
+    }
+
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {
         Box::pin(self.blocking(move |inner| inner.with_index(|index| index.name(id))))
     }
@@ -303,7 +322,10 @@ impl Store for FileStore {
     }
 
     fn delete(&self, id: ThreadId) -> Answer<'_, ()> {
-        Box::pin(self.blocking(move |inner| inner.delete(id)))
+        Box::pin(async move {
+            self.blocking(move |inner| inner.delete(id)).await?;
+            self.0.work.forget(id).await
+        })
     }
 
     fn git_patch(&self, id: ThreadId) -> Answer<'_, Option<GitPatch>> {
@@ -321,6 +343,10 @@ impl Store for FileStore {
 
     fn keep_derived(&self, id: ThreadId, bytes: Vec<u8>) -> Answer<'_, ()> {
         Box::pin(self.blocking(move |inner| inner.with_index(|index| index.keep_derived(id, &bytes))))
+    }
+
+    fn work(&self) -> &WorkStore {
+        &self.0.work
     }
 
     fn files(&self) -> Option<&dyn FileBacked> {

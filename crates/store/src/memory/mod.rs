@@ -13,13 +13,14 @@ use parking_lot::Mutex;
 use uuid::Uuid;
 
 use crate::error::{Error, Result};
+use crate::search::{SearchPage, SearchQuery};
 use crate::store::{Answer, Reader, Store};
-use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, head};
+use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use open_thread::MemoryReader;
 
 /// Threads in memory. Clones share them.
 #[derive(Clone, Default)]
-pub struct MemoryStore(Arc<Mutex<Content>>);
+pub struct MemoryStore(Arc<Mutex<Content>>, WorkStore);
 
 /// What a store holds.
 #[derive(Default)]
@@ -90,6 +91,7 @@ impl Content {
             archived: log.archived,
             preview: head.preview,
             updated_at: log.updated.as_second(),
+            updated_ns: i64::try_from(log.updated.as_nanosecond()).unwrap_or(i64::MAX),
             git_info: match self.patches.get(&id) {
                 Some(patch) => patch.apply(git_info),
                 None => git_info,
@@ -143,6 +145,10 @@ impl Store for MemoryStore {
 
     fn list(&self, query: ListQuery) -> Answer<'_, Page> {
         self.answer(|content| Ok(content.list(&query)))
+    }
+
+    fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage> {
+        self.answer(|content| Ok(content.search(&query)))
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {
@@ -200,5 +206,9 @@ impl Store for MemoryStore {
             content.derived.insert(id, bytes);
             Ok(())
         })
+    }
+
+    fn work(&self) -> &WorkStore {
+        &self.1
     }
 }

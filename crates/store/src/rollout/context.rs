@@ -21,6 +21,8 @@ pub struct TurnContext {
     pub timezone: Option<String>,
     pub approval_policy: AskForApproval,
     pub sandbox_policy: SandboxPolicy,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub active_permission_profile: Option<wire::ActivePermissionProfile>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<JsonValue>,
     pub model: String,

@@ -78,6 +78,8 @@ events! {
         UndoCompleted = "undo_completed",
         ImageGenerationEnd = "image_generation_end",
         ItemCompleted = "item_completed",
+        ThreadGoalUpdated = "thread_goal_updated",
+        ThreadSettingsApplied = "thread_settings_applied",
     }
     extended {
         Error = "error",

@@ -12,6 +12,9 @@ pub struct TaskStarted {
     pub model_context_window: Option<i64>,
     #[serde(default = "default_mode")]
     pub collaboration_mode_kind: String,
+    /// In Unix seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub started_at: Option<i64>,
 }
 
 fn default_mode() -> String {
@@ -24,6 +27,21 @@ pub struct TaskComplete {
     pub turn_id: String,
     #[serde(default)]
     pub last_agent_message: Option<String>,
+    #[serde(flatten)]
+    pub times: TurnTimes,
+}
+
+/// When a turn ran, at its end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TurnTimes {
+    /// In Unix seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub started_at: Option<i64>,
+    /// In Unix seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub completed_at: Option<i64>,
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub duration_ms: Option<i64>,
 }
 
 /// Payload of `turn_aborted`.
@@ -33,6 +51,8 @@ pub struct TurnAborted {
     pub turn_id: Option<String>,
     #[serde(default, deserialize_with = "super::lenient::or_default")]
     pub reason: AbortReason,
+    #[serde(flatten)]
+    pub times: TurnTimes,
 }
 
 /// Why a turn was cut short.
@@ -59,6 +79,9 @@ pub struct UserMessage {
     pub text_elements: Vec<TextElement>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub item_id: Option<String>,
+    /// The client's own id of the message.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub client_id: Option<String>,
 }
 
 impl UserMessage {
@@ -152,9 +175,48 @@ pub struct TokenUsageInfo {
 pub struct TokenUsage {
     pub input_tokens: i64,
     pub cached_input_tokens: i64,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_input_tokens: i64,
     pub output_tokens: i64,
     pub reasoning_output_tokens: i64,
     pub total_tokens: i64,
+}
+
+fn is_zero(count: &i64) -> bool {
+    *count == 0
+}
+
+/// Payload of `thread_settings_applied`: all settings of the thread, from here on.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadSettingsApplied {
+    pub thread_id: String,
+    pub thread_settings: StoredSettings,
+}
+
+/// The settings of a thread, as the file spells them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredSettings {
+    pub cwd: String,
+    pub approval_policy: wire::AskForApproval,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub approvals_reviewer: Option<wire::ApprovalsReviewer>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub sandbox_policy: Option<super::SandboxPolicy>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub active_permission_profile: Option<wire::ActivePermissionProfile>,
+    pub model: String,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub model_provider: Option<String>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub service_tier: Option<wire::ServiceTier>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub effort: Option<wire::ReasoningEffort>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub summary: Option<wire::ReasoningSummary>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub collaboration_mode: Option<wire::CollaborationMode>,
+    #[serde(default, deserialize_with = "super::lenient::or_none")]
+    pub personality: Option<wire::Personality>,
 }
 
 /// Payload of `context_compacted`.
@@ -256,5 +318,33 @@ pub struct ItemCompleted {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 pub enum CompletedItem {
-    Plan { id: String, text: String },
+    Plan {
+        id: String,
+        text: String,
+    },
+    FunctionCallOutput {
+        id: String,
+        name: String,
+        #[serde(default)]
+        namespace: Option<String>,
+        output: wire::FunctionCallOutputBody,
+    },
+    SubAgentActivity {
+        id: String,
+        kind: wire::SubAgentActivityKind,
+        agent_thread_id: String,
+        agent_path: String,
+        #[serde(default)]
+        model: Option<String>,
+        #[serde(default)]
+        reasoning_effort: Option<wire::ReasoningEffort>,
+    },
+}
+
+/// Payload of `thread_goal_updated`: a copy of the goal that a client set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadGoalUpdated {
+    pub thread_id: String,
+    pub goal: wire::ThreadGoal,
 }

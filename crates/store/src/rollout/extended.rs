@@ -34,6 +34,13 @@ pub enum ErrorInfo {
     ResponseStreamDisconnected { http_status_code: Option<u16> },
     ResponseTooManyFailedAttempts { http_status_code: Option<u16> },
     ActiveTurnNotSteerable { turn_kind: wire::NonSteerableTurnKind },
+    RateLimitExceeded,
+    SessionBudgetExceeded,
+    ModelNotFound,
+    CyberPolicy,
+    MisalignmentPolicyViolation,
+    PolicyCapacityUnavailable,
+    FlexUnavailable,
     Other,
 }
 
@@ -62,6 +69,13 @@ macro_rules! same_error_info {
                         Self::ResponseTooManyFailedAttempts { http_status_code }
                     }
                     Info::ActiveTurnNotSteerable { turn_kind } => Self::ActiveTurnNotSteerable { turn_kind },
+                    Info::RateLimitExceeded => Self::RateLimitExceeded,
+                    Info::SessionBudgetExceeded => Self::SessionBudgetExceeded,
+                    Info::ModelNotFound => Self::ModelNotFound,
+                    Info::CyberPolicy => Self::CyberPolicy,
+                    Info::MisalignmentPolicyViolation => Self::MisalignmentPolicyViolation,
+                    Info::PolicyCapacityUnavailable => Self::PolicyCapacityUnavailable,
+                    Info::FlexUnavailable => Self::FlexUnavailable,
                     Info::Other => Self::Other,
                     $(Info::$unknown(_) => Self::Other,)?
                 }
@@ -261,6 +275,12 @@ pub struct McpToolCallEnd {
     pub duration: Duration,
     /// `{"Ok": …}` or `{"Err": "text"}`.
     pub result: Result<McpResult, String>,
+    /// Whether the server says that the tool changes nothing. Other readers ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub read_only_hint: Option<bool>,
+    /// The plugin that the server belongs to. Other readers ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub plugin_id: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -386,6 +406,8 @@ pub struct CollabResumeEnd {
 pub struct DynamicToolCallRequest {
     pub call_id: String,
     pub turn_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     pub tool: String,
     pub arguments: JsonValue,
 }
@@ -395,6 +417,8 @@ pub struct DynamicToolCallRequest {
 pub struct DynamicToolCallResponse {
     pub call_id: String,
     pub turn_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     pub tool: String,
     pub arguments: JsonValue,
     pub content_items: Vec<DynamicToolCallOutputContentItem>,

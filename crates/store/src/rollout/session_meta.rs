@@ -14,6 +14,15 @@ pub struct SessionMeta {
     pub id: ThreadId,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub forked_from_id: Option<ThreadId>,
+    /// The thread that a fork stays attached to. The reference ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub attached_to: Option<ThreadId>,
+    /// The thread at the root of its tree of agents; absent when that is itself.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub session_id: Option<ThreadId>,
+    /// A label that the client gave the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub thread_source: Option<String>,
     /// When the thread was created, RFC 3339.
     pub timestamp: String,
     pub cwd: String,
@@ -94,6 +103,14 @@ impl SessionMeta {
             }
         }
         source
+    }
+
+    /// The thread whose agent started this one.
+    pub fn parent(&self) -> Option<ThreadId> {
+        match &self.source {
+            Source::SubAgent(SubAgentSource::ThreadSpawn { parent_thread_id, .. }) => parent_thread_id.0.parse().ok(),
+            _ => None,
+        }
     }
 
     /// Nickname and role of a spawned sub-agent; nothing for any other thread.

@@ -21,6 +21,7 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
     SessionMeta {
         id,
         forked_from_id: None,
+        attached_to: None,
         timestamp: Timestamp::from_second(created).unwrap().to_string(),
         cwd: "/".into(),
         originator: "fixture".into(),
@@ -34,6 +35,8 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
         dynamic_tools: None,
         memory_mode: None,
         preview: None,
+        session_id: None,
+        thread_source: None,
         git: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Tools with which an agent starts others and works with them.
 
 mod close_agent;
+mod in_namespace;
 mod message;
 mod resume_agent;
 mod send_input;
@@ -14,10 +15,11 @@ use loomd_protocol::{CollabAgentTool, CollabAgentToolCallStatus, ThreadItem};
 use loomd_store::ThreadId;
 
 pub(super) use close_agent::CloseAgent;
+pub(super) use in_namespace::{InNamespace, Plain};
 use message::{Message, items_schema, prompt};
 pub(super) use resume_agent::ResumeAgent;
 pub(super) use send_input::SendInput;
-pub(super) use spawn_agent::SpawnAgent;
+pub(super) use spawn_agent::{SpawnAgent, check as check_spawn};
 pub(super) use wait_agent::WaitAgent;
 
 use super::cx::ToolCx;
@@ -31,17 +33,27 @@ const MAX_THREADS: usize = 6;
 /// The greatest depth of an agent tree, unless configured.
 const MAX_DEPTH: i32 = 1;
 
+/// Whether an agent may start others with the tools of the namespace.
+fn in_namespace(scope: &ToolScope<'_>) -> bool {
+    offered(scope) && scope.turn.profile.has_newer_tools() && !by_path(scope)
+}
+
+/// Whether agents are addressed by paths, with the newer set of tools.
+pub(super) fn by_path(scope: &ToolScope<'_>) -> bool {
+    scope.turn.profile.has_newer_tools() && scope.has(Feature::MultiAgentV2)
+}
+
 /// Whether an agent may start others.
-fn offered(scope: &ToolScope<'_>) -> bool {
+pub(super) fn offered(scope: &ToolScope<'_>) -> bool {
     scope.has(Feature::MultiAgent) && scope.role != Role::Reviewer && scope.depth < max_depth(scope.turn)
 }
 
-fn max_depth(turn: &TurnCx) -> i32 {
+pub(super) fn max_depth(turn: &TurnCx) -> i32 {
     let agents = turn.profile.config.config.agents.as_ref();
     agents.and_then(|agents| agents.max_depth).map_or(MAX_DEPTH, |depth| depth.get())
 }
 
-fn max_threads(turn: &TurnCx) -> usize {
+pub(super) fn max_threads(turn: &TurnCx) -> usize {
     let agents = turn.profile.config.config.agents.as_ref();
     agents.and_then(|agents| agents.max_threads).map_or(MAX_THREADS, |threads| threads.get())
 }
@@ -51,7 +63,7 @@ fn parse_id(text: &str) -> Result<ThreadId, String> {
 }
 
 /// The item of a call when it begins.
-fn started(
+pub(super) fn started(
     cx: &ToolCx,
     call: &Call,
     tool: CollabAgentTool,

@@ -65,6 +65,7 @@ async fn resume(cx: &ToolCx, call: &Call) -> ToolResult {
             profile: Arc::clone(&turn.profile),
             agent_tree: Arc::clone(&cx.thread.agent_tree),
             with_history: false,
+            path: None,
         };
         cx.thread.host.reopen(id, child, max_threads(turn)).await
     };

@@ -12,7 +12,7 @@ use super::super::scope::ToolScope;
 use super::super::spec::{boolean, function, string};
 use super::super::tool::{Tool, ToolFuture, ToolName};
 use super::{Message, items_schema, max_depth, max_threads, offered, prompt, started};
-use crate::host::ChildThread;
+use crate::host::{AgentTask, ChildThread};
 use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
@@ -97,8 +97,9 @@ async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
                 profile: Arc::clone(&turn.profile),
                 agent_tree: Arc::clone(&cx.thread.agent_tree),
                 with_history: args.fork_context,
+                path: None,
             };
-            cx.thread.host.spawn(child, input, max_threads(turn)).await
+            cx.thread.host.spawn(child, AgentTask::User(input), max_threads(turn)).await
         }
         Err(problem) => Err(problem),
     };
@@ -122,7 +123,7 @@ async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
     Ok(serde_json::json!({ "agent_id": id.to_string(), "nickname": nickname }).to_string().into())
 }
 
-fn check(
+pub(in crate::tools) fn check(
     cx: &ToolCx,
     role: &Option<String>,
     model: &Option<String>,

@@ -17,6 +17,7 @@ use crate::tools::cx::ToolCx;
 
 pub(super) const REJECTED: &str = "user rejected MCP tool call";
 pub(super) const CANCELLED: &str = "user cancelled MCP tool call";
+const NEVER: &str = "MCP tool call requires approval, but approval policy is never";
 
 const ALLOW: &str = "Allow";
 const ALLOW_FOR_SESSION: &str = "Allow for this session";
@@ -57,12 +58,17 @@ pub(super) async fn approve(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), St
     if free {
         return Ok(());
     }
+    let is_newer = turn.profile.newer_tools;
+    if is_newer && turn.settings.approval_policy == AskForApproval::Never {
+        return Err(NEVER.into());
+    }
     if turn.settings.approvals_reviewer == ApprovalsReviewer::GuardianSubagent
         && turn.settings.approval_policy == AskForApproval::OnRequest
     {
         return review(cx, subject).await;
     }
-    let answer = match turn.profile.config.features.enabled(Feature::ToolCallMcpElicitation) {
+    let by_elicitation = is_newer || turn.profile.config.features.enabled(Feature::ToolCallMcpElicitation);
+    let answer = match by_elicitation {
         true => elicit(cx, subject, mode).await,
         false => ask(cx, subject, mode).await,
     };
@@ -90,7 +96,9 @@ pub(super) async fn approve(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), St
 /// Has the reviewer decide in place of the user.
 async fn review(cx: &ToolCx, subject: &Subject<'_>) -> Result<(), String> {
     let action = json!({
+        "type": "mcpToolCall",
         "tool": "mcp_tool_call",
+        "toolName": subject.tool.name,
         "server": subject.server.name,
         "tool_name": subject.tool.name,
         "tool_description": subject.tool.description,

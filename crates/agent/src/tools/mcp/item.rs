@@ -15,13 +15,32 @@ pub(super) struct CallItem<'a> {
     server: String,
     tool: String,
     arguments: Option<JsonValue>,
+    read_only_hint: Option<bool>,
+    plugin_id: Option<String>,
     begun: Instant,
 }
 
+/// What a call is about.
+pub(super) struct Called<'a> {
+    pub server: &'a str,
+    pub tool: &'a str,
+    pub arguments: Option<JsonValue>,
+    pub read_only_hint: Option<bool>,
+    pub plugin_id: Option<&'a str>,
+}
+
 impl<'a> CallItem<'a> {
-    pub async fn start(turn: &'a TurnCx, id: &str, server: &str, tool: &str, arguments: Option<JsonValue>) -> Self {
-        let item =
-            Self { turn, id: id.into(), server: server.into(), tool: tool.into(), arguments, begun: Instant::now() };
+    pub async fn start(turn: &'a TurnCx, id: &str, called: Called<'_>) -> Self {
+        let item = Self {
+            turn,
+            id: id.into(),
+            server: called.server.into(),
+            tool: called.tool.into(),
+            arguments: called.arguments,
+            read_only_hint: called.read_only_hint,
+            plugin_id: called.plugin_id.map(str::to_owned),
+            begun: Instant::now(),
+        };
         turn.started(item.item(McpToolCallStatus::InProgress, None, None, None)).await;
         item
     }
@@ -40,6 +59,7 @@ impl<'a> CallItem<'a> {
         let shown = result.ok().map(|result| McpToolCallResult {
             content: result.content.clone(),
             structured_content: result.structured_content.clone(),
+            meta: result.meta.clone().map(Into::into),
         });
         let error = result.err().map(|message| McpToolCallError { message: message.into() });
         let milliseconds = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
@@ -49,7 +69,7 @@ impl<'a> CallItem<'a> {
                 content: result.content.clone(),
                 structured_content: result.structured_content.clone(),
                 is_error: Some(result.is_error),
-                ..McpResult::default()
+                meta: result.meta.clone().map(Into::into),
             }),
             Err(message) => Err(message.to_owned()),
         };
@@ -58,6 +78,8 @@ impl<'a> CallItem<'a> {
             invocation: McpInvocation { server: self.server, tool: self.tool, arguments: self.arguments },
             duration,
             result: stored,
+            read_only_hint: self.read_only_hint,
+            plugin_id: self.plugin_id,
         };
         self.turn.completed(item, Some(Event::McpToolCallEnd(end))).await;
     }
@@ -78,6 +100,11 @@ impl<'a> CallItem<'a> {
             result,
             error,
             duration_ms,
+            read_only_hint: self.read_only_hint,
+            plugin_id: self.plugin_id.clone(),
+            app_context: None,
+            mcp_app_ui: None,
+            mcp_app_resource_uri: None,
         }
     }
 }

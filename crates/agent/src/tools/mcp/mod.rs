@@ -2,6 +2,7 @@
 
 mod approval;
 mod item;
+mod namespace;
 mod output;
 mod resources;
 mod search;
@@ -17,6 +18,7 @@ use parking_lot::Mutex;
 use super::source::{ToolList, ToolSource};
 use super::tool::Tool;
 use crate::mcp::{ThreadServer, ThreadServers};
+use namespace::namespaces;
 use resources::{ListResources, ReadResource};
 use search::ToolSearch;
 use suggest::ToolSuggest;
@@ -56,6 +58,10 @@ impl McpTools {
 }
 
 impl ToolSource for McpTools {
+    fn is_mcp(&self) -> bool {
+        true
+    }
+
     fn snapshot(&self) -> ToolList {
         let (any, of) = (!self.servers.is_empty(), self.servers.ready());
         let mentions = self.servers.mentions();
@@ -92,7 +98,7 @@ fn make(
     }
     let of_apps = raw.iter().filter(|(_, (server, tool))| server.rules.app(tool).is_some()).count();
     let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-    let mut searched = Vec::new();
+    let (mut searched, mut flat) = (Vec::new(), Vec::new());
     for named in model_names(raw) {
         let (server, tool) = named.tool;
         match tool.parameters() {
@@ -114,6 +120,7 @@ fn make(
                     searched.push(Arc::clone(&tool));
                     tools.push(Arc::new(Namespaced(Arc::clone(&tool))));
                 }
+                flat.push(Arc::clone(&tool));
                 tools.push(tool);
             }
             Err(problem) => {
@@ -121,6 +128,7 @@ fn make(
             }
         }
     }
+    tools.extend(namespaces(&flat));
     if !searched.is_empty() {
         tools.push(Arc::new(ToolSearch::new(searched)));
     }

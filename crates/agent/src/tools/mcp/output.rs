@@ -1,5 +1,7 @@
 //! What the model is told of a result.
 
+use std::time::Duration;
+
 use loomd_mcp::CallResult;
 use loomd_protocol::{FunctionCallOutputBody, FunctionCallOutputContentItem as Part, JsonValue};
 use serde_json::json;
@@ -28,6 +30,16 @@ pub(super) fn body(result: &CallResult) -> FunctionCallOutputBody {
         return FunctionCallOutputBody::Items(result.content.iter().map(part).collect());
     }
     FunctionCallOutputBody::Text(JsonValue::from(result.content.clone()).to_string())
+}
+
+/// The same for newer clients' threads: with the time that the call took, and the blocks as parts.
+pub(super) fn timed_body(result: &CallResult, took: Duration) -> FunctionCallOutputBody {
+    let head = format!("Wall time: {:.4} seconds\nOutput:\n", took.as_secs_f64());
+    if let Some(structured) = &result.structured_content {
+        return FunctionCallOutputBody::Text(format!("{head}{structured}"));
+    }
+    let parts = std::iter::once(Part::InputText { text: head }).chain(result.content.iter().map(part));
+    FunctionCallOutputBody::Items(parts.collect())
 }
 
 /// An error, in the form of a result.

@@ -8,7 +8,7 @@ use loomd_protocol::{JsonObject, JsonValue};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::item::CallItem;
+use super::item::{CallItem, Called};
 use crate::mcp::{ThreadServer, ThreadServers};
 use crate::tool_call::{Call, CallInput, ToolResult};
 use crate::tools::cx::ToolCx;
@@ -123,7 +123,12 @@ async fn shown_as_item(
 ) -> ToolResult {
     let turn = &cx.action.turn;
     let arguments: Option<JsonValue> = if has_arguments(call) { Some(call.arguments()?) } else { None };
-    let item = CallItem::start(turn, &call.id, server, &call.name, arguments).await;
+    let item = CallItem::start(
+        turn,
+        &call.id,
+        Called { server, tool: &call.name, arguments, read_only_hint: None, plugin_id: None },
+    )
+    .await;
     let result = tokio::select! {
         biased;
         result = work => result.map(|value| value.to_string()),

@@ -1,6 +1,7 @@
 //! A tool of an MCP server.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use loomd_apps::{Connector, ToolNames};
 use loomd_config::Feature;
@@ -11,7 +12,7 @@ use serde_json::json;
 use tokio::sync::mpsc;
 
 use super::approval::{Subject, approve};
-use super::item::CallItem;
+use super::item::{CallItem, Called};
 use super::output;
 use crate::mcp::{ThreadServer, TurnCaller};
 use crate::settings::{sandbox_name, sandbox_state};
@@ -84,7 +85,7 @@ impl Tool for McpTool {
     fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
         let mentioned = self.app.as_ref().is_some_and(|app| app.mentioned);
         let offered = mentioned || !self.is_searched() || !can_search(scope);
-        offered.then(|| ToolSpec::Function {
+        (offered && !self.is_grouped(scope)).then(|| ToolSpec::Function {
             name: self.name.clone(),
             description: self.server.rules.description(&self.tool),
             strict: false,
@@ -96,12 +97,22 @@ impl Tool for McpTool {
         self.tool.annotations.is_read_only()
     }
 
+    fn callable(&self, scope: &ToolScope<'_>) -> bool {
+        !self.is_grouped(scope)
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(self.call(cx, call))
     }
 }
 
 impl McpTool {
+    /// Whether it is offered as part of its server's namespace, and called by it. Tools of apps have namespaces of their
+    /// own.
+    pub fn is_grouped(&self, scope: &ToolScope<'_>) -> bool {
+        self.app.is_none() && scope.turn.profile.newer_tools
+    }
+
     /// Whether it is searched for, where the model can do that.
     pub fn is_searched(&self) -> bool {
         self.app.as_ref().is_some_and(|app| app.searched)
@@ -110,7 +121,15 @@ impl McpTool {
     async fn call(&self, cx: &ToolCx, call: &Call) -> ToolResult {
         let turn = &cx.action.turn;
         let arguments = arguments(call).map_err(|problem| output::error(&format!("err: {problem}")))?;
-        let item = CallItem::start(turn, &call.id, &self.server.name, &self.tool.name, arguments.clone()).await;
+        let begun = Instant::now();
+        let called = Called {
+            server: &self.server.name,
+            tool: &self.tool.name,
+            arguments: arguments.clone(),
+            read_only_hint: self.tool.annotations.read_only,
+            plugin_id: self.server.entry.plugin_id(),
+        };
+        let item = CallItem::start(turn, &call.id, called).await;
         let result = tokio::select! {
             biased;
             result = self.result(cx, &item, arguments) => result,
@@ -120,8 +139,13 @@ impl McpTool {
         let sees_images = turn.model.input_modalities.contains(&InputModality::Image);
         let result = result.map(|result| output::visible(result, sees_images));
         item.complete(result.as_ref().map_err(String::as_str)).await;
+        let is_newer = turn.profile.newer_tools;
         match result {
+            Ok(result) if is_newer => {
+                Ok(Output { body: output::timed_body(&result, begun.elapsed()), notes: Vec::new() })
+            }
             Ok(result) => Ok(Output { body: output::body(&result), notes: Vec::new() }),
+            Err(message) if is_newer => Err(message),
             Err(message) => Err(output::error(&message)),
         }
     }

@@ -7,7 +7,7 @@ mod terminal;
 mod vfork;
 
 pub(super) use exit_handle::ExitHandle;
-pub(super) use processes::{WatchedProcess, all_processes, children};
+pub(super) use processes::{WatchedProcess, all_processes, can_act, children};
 pub(super) use status::{Status, socket_holders};
 pub(super) use terminal::open_terminal;
 pub(super) use vfork::Stack;

@@ -12,6 +12,6 @@ mod terminal;
 pub(super) use child::{adopt_orphans, end_with_parent, errno};
 pub(super) use exit_handle::ExitHandle;
 pub(super) use fork::Stack;
-pub(super) use processes::{WatchedProcess, all_processes, children};
+pub(super) use processes::{WatchedProcess, all_processes, can_act, children};
 pub(super) use status::{Status, socket_holders};
 pub(super) use terminal::open_terminal;

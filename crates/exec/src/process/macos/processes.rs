@@ -52,6 +52,11 @@ pub(in crate::process) fn children(pid: i32) -> Vec<i32> {
     list(|buffer, size| unsafe { libc::proc_listchildpids(pid, buffer, size) })
 }
 
+/// Whether this process may still start another one: it is neither stopped nor ending.
+pub(in crate::process) fn can_act(pid: i32) -> bool {
+    information(pid).is_ok_and(|entry| ![libc::SSTOP, libc::SZOMB].contains(&entry.pbi_status))
+}
+
 /// Every process of the system.
 pub(in crate::process) fn all_processes() -> impl Iterator<Item = i32> {
     // SAFETY: `list` passes a buffer of the size that it gives.

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::sys::{Fork, exit, fork};
+use crate::helper::CLEANER;
 
 /// The mode of a placeholder, by which it is recognised: ordinary folders are writable by their owner.
 const MODE: u32 = 0o555;
@@ -33,20 +34,36 @@ pub(super) struct Placeholders {
     _locks: Vec<File>,
 }
 
-/// Takes the names, and starts a process that gives them back when the helper and what it started are gone.
+/// Takes the names, after starting a process that gives them back when the helper and what it started are gone. That
+/// process is not killed with them (see [`CLEANER`]), and it is ready before any name is taken.
 pub(super) fn take<'a>(names: impl Iterator<Item = &'a PathBuf>) -> io::Result<Placeholders> {
-    let (names, locks): (Vec<_>, Vec<_>) = names.filter_map(|name| Some((name, hold(name)?))).unzip();
+    let names: Vec<_> = names.filter(|name| is_free(name)).collect();
     if names.is_empty() {
         return Ok(Placeholders::default());
     }
     let (ended, held) = pipe_with(PipeFlags::CLOEXEC)?;
+    let (ready, announced) = pipe_with(PipeFlags::CLOEXEC)?;
     match fork(0)? {
-        Fork::Parent(_) => Ok(Placeholders { _held: Some(held), _locks: locks }),
+        Fork::Parent(_) => {
+            drop((ended, announced));
+            wait_for_end(&ready);
+            Ok(Placeholders { _held: Some(held), _locks: names.into_iter().filter_map(|name| hold(name)).collect() })
+        }
         Fork::Child => {
-            drop((held, locks));
-            clean(ended, &names)
+            drop((held, ready));
+            clean(&ended, announced, &names)
         }
     }
+}
+
+/// Whether a placeholder can be at this name: nothing else is.
+fn is_free(name: &Path) -> bool {
+    fs::symlink_metadata(name).is_err() || is_placeholder(name)
+}
+
+/// Waits until all writers of a pipe are gone.
+fn wait_for_end(pipe: &OwnedFd) {
+    while let Err(Errno::INTR) = rustix::io::read(pipe, &mut [0; 1]) {}
 }
 
 /// Creates the folder, or shares it with other commands, and locks it while it is in use. `None` when the name exists
@@ -78,17 +95,19 @@ fn lock_alone(folder: &File) -> bool {
     alone
 }
 
-fn clean(ended: OwnedFd, names: &[&PathBuf]) -> ! {
+/// Becomes the cleaner, closes `announced`, and removes the names when `ended` has ended.
+fn clean(ended: &OwnedFd, announced: OwnedFd, names: &[&PathBuf]) -> ! {
     // A kill of the command's process group must not reach the cleaner, and its output must not stay open.
     let _ = rustix::process::setsid();
+    let _ = rustix::thread::set_name(CLEANER);
     let nothing = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     if let Ok(nothing) = nothing {
         let _ = rustix::stdio::dup2_stdin(&nothing);
         let _ = rustix::stdio::dup2_stdout(&nothing);
         let _ = rustix::stdio::dup2_stderr(&nothing);
     }
-    let mut buffer = [0; 1];
-    while let Err(Errno::INTR) = rustix::io::read(&ended, &mut buffer) {}
+    drop(announced);
+    wait_for_end(ended);
     for name in names {
         if let Ok(folder) = File::open(name)
             && (0..LOCK_ATTEMPTS).any(|_| lock_alone(&folder))

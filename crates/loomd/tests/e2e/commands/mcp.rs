@@ -81,11 +81,11 @@ async fn what_cannot_be_done_is_refused_with_its_reason() {
     home.write("config.toml", "[mcp_servers.local]\ncommand = \"y\"\n");
     let before = config(&home);
     for (args, code, text) in [
-        (&["get", "zzz"][..], 1, "Error: No MCP server named 'zzz' found."),
-        (&["login", "zzz"], 1, "Error: No MCP server named 'zzz' found."),
-        (&["logout", "zzz"], 1, "Error: No MCP server named 'zzz' found."),
-        (&["login", "local"], 1, "Error: OAuth login is only supported for streamable HTTP servers."),
-        (&["logout", "local"], 1, "Error: OAuth logout is only supported for streamable HTTP servers."),
+        (&["get", "zzz"][..], 1, "error: No MCP server named 'zzz' found."),
+        (&["login", "zzz"], 1, "error: No MCP server named 'zzz' found."),
+        (&["logout", "zzz"], 1, "error: No MCP server named 'zzz' found."),
+        (&["login", "local"], 1, "error: OAuth login is only supported for streamable HTTP servers."),
+        (&["logout", "local"], 1, "error: OAuth logout is only supported for streamable HTTP servers."),
         (&["add", "bad name", "--", "x"], 2, "error: invalid server name 'bad name': "),
         (&["add", "x", "--url", "ftp://y"], 2, "error: invalid URL 'ftp://y': expected http:// or https://"),
         (&["add", "none"], 2, "error: the following required arguments were not provided:"),

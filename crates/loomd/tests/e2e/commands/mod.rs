@@ -1,8 +1,15 @@
 //! The commands `run`, `exec`, `threads`, `mcp` and `doctor`.
 
+mod attach;
+mod chat;
+mod configuration;
 mod doctor;
 mod exec;
 mod mcp;
+mod model_choice;
+mod prompts;
+mod pty;
+mod refusals;
 mod run;
 mod sdk;
 mod sdk_python;

@@ -1,24 +1,15 @@
 //! `loomd run` at a terminal: wide, narrow, without colour, and with answers typed.
 
 use insta::assert_snapshot;
-use loomd_exec::{Command, Environment, Exit, Process, Size, StartedProcess, Stdio};
+use loomd_exec::Exit;
 use loomd_testkit::model::{custom_call, function_call, message, shell, streamed};
-use loomd_testkit::{Home, ScriptedModel, TIMEOUT};
+use loomd_testkit::{Home, ScriptedModel};
 use serde_json::json;
-use tokio::time::timeout;
 
 use super::home;
-use crate::common::{LOOMD, in_time};
+use super::pty::{self, TerminalOutput, TypedAfter};
 
-/// A text that the screen ends with, and what is typed then.
-type TypedAfter<'a> = (&'a str, &'a str);
-
-struct TerminalOutput {
-    text: String,
-    exit: Exit,
-}
-
-/// Runs the program to its end in a terminal of this width.
+/// Runs `loomd run` to its end in a terminal of this width.
 async fn at_terminal(
     home: &Home,
     cols: u16,
@@ -26,54 +17,7 @@ async fn at_terminal(
     args: &[&str],
     typed: &[TypedAfter<'_>],
 ) -> TerminalOutput {
-    let path = std::env::var("PATH").unwrap_or_default();
-    let (codex_home, user) = (home.path().display().to_string(), home.user().display().to_string());
-    let own = [("PATH", path.as_str()), ("CODEX_HOME", &codex_home), ("HOME", &user), ("TERM", "xterm")];
-    let env: Environment = own.iter().chain(env).copied().collect();
-    let command = Command::new([&[LOOMD, "run"], args].concat(), home.work(), env);
-    let StartedProcess { mut process, stdin, mut stdout, .. } =
-        Process::start(&command, Stdio::Terminal(Size { rows: 50, cols })).await.unwrap();
-    let mut stdin = stdin.expect("a terminal has a keyboard");
-    let (mut bytes, mut buffer, mut typed) = (Vec::new(), [0; 4096], typed.iter());
-    let mut next = typed.next();
-    let reading = async {
-        loop {
-            // Reading from a terminal whose process has ended fails.
-            let Ok(count @ 1..) = stdout.read(&mut buffer).await else { break };
-            bytes.extend_from_slice(&buffer[..count]);
-            let text = String::from_utf8_lossy(&bytes);
-            if let Some((prompt, line)) = next
-                && text.ends_with(prompt)
-            {
-                stdin.write_all(line.as_bytes()).await.unwrap();
-                next = typed.next();
-            }
-        }
-    };
-    let ended = timeout(TIMEOUT, reading).await.is_ok();
-    let screen = String::from_utf8_lossy(&bytes);
-    assert!(ended && next.is_none(), "it ended: {ended}; not typed: {next:?}; the screen: {screen:?}");
-    let exit = in_time("the exit of the program", process.wait()).await.unwrap();
-    TerminalOutput { text: settled(&String::from_utf8_lossy(&bytes)), exit }
-}
-
-/// What stays on the screen: without the status line, and with varying parts replaced by names.
-fn settled(text: &str) -> String {
-    let mut pieces = text.split("\r\u{1b}[K");
-    let mut left = pieces.next().unwrap_or_default().to_owned();
-    for piece in pieces {
-        let is_spinner = piece.trim_start_matches("\u{1b}[2m").starts_with(|c| ('⠀'..='⣿').contains(&c));
-        left += if is_spinner { "" } else { piece };
-    }
-    let line = |line: &str| match line.split_once("✓ done, ") {
-        Some((before, _)) => format!("{before}✓ done, (a while)"),
-        None => line.replace('\u{1b}', "␛"),
-    };
-    let text = left.replace("\r\n", "\n").lines().map(line).collect::<Vec<_>>().join("\n");
-    match text.find("\nthread") {
-        Some(at) => format!("{}\n(how to go on)", &text[..at]),
-        None => text,
-    }
+    pty::at_terminal(home, cols, env, &[&["run"], args].concat(), typed).await
 }
 
 async fn model() -> ScriptedModel {
@@ -86,7 +30,7 @@ async fn model() -> ScriptedModel {
         .reply(
             streamed(&["I will look at ", "everything that is there."])
                 .then(function_call("update_plan", plan, "p"))
-                .then(shell("seq 9")),
+                .then(shell("seq 20")),
         )
         .reply(message("It is all there, as it should be."));
     model
@@ -104,14 +48,18 @@ async fn a_turn_in_a_wide_terminal() {
       ✔ Look at everything that is there
       ▸ Tell
 
-    $ seq 9
+    $ seq 20
       │ 1
       │ 2
-      │ … 3 more lines
+      │ 3
+      │ 4
+      │ 5
       │ 6
-      │ 7
-      │ 8
-      │ 9
+      │ … 10 more lines
+      │ 17
+      │ 18
+      │ 19
+      │ 20
       ✓ done, (a while)
 
     It is all there, as it should be.
@@ -135,14 +83,18 @@ async fn a_turn_in_a_narrow_terminal() {
       ✔ Look at everything …
       ▸ Tell
 
-    $ seq 9
+    $ seq 20
       │ 1
       │ 2
-      │ … 3 more lines
+      │ 3
+      │ 4
+      │ 5
       │ 6
-      │ 7
-      │ 8
-      │ 9
+      │ … 10 more lines
+      │ 17
+      │ 18
+      │ 19
+      │ 20
       ✓ done, (a while)
 
     It is all there, as it
@@ -158,7 +110,7 @@ async fn a_turn_in_a_narrow_terminal() {
 async fn a_turn_in_colour() {
     let model = model().await;
     let screen = at_terminal(&home(&model), 80, &[], &["look"], &[]).await;
-    assert!(screen.text.contains("␛[36m$␛[0m ␛[1mseq 9␛[0m"), "{}", screen.text);
+    assert!(screen.text.contains("␛[36m$␛[0m ␛[1mseq 20␛[0m"), "{}", screen.text);
 }
 
 #[tokio::test]

@@ -1,5 +1,8 @@
 //! `loomd threads`: list, show, rename, archive, delete, export.
 
+use std::fs::File;
+use std::time::{Duration, UNIX_EPOCH};
+
 use loomd_testkit::model::{message, shell};
 use loomd_testkit::{Home, ScriptedModel};
 use serde_json::Value;
@@ -61,7 +64,37 @@ async fn threads_are_listed_renamed_archived_and_deleted() {
     assert_eq!(listed(&done(&home, &["list", "--all"]).await), [second]);
     let gone = threads(&home, &["show", "the first"]).await;
     assert_eq!(gone.code, Some(1));
-    assert!(gone.stderr.starts_with("Error: unknown thread"), "{}", gone.stderr);
+    assert!(gone.stderr.starts_with("error: unknown thread"), "{}", gone.stderr);
+}
+
+/// Sets the time of the last change of a thread, in seconds since the epoch.
+async fn set_updated_at(home: &Home, id: &str, seconds: u64) {
+    let list = done(home, &["list", "--all", "--json"]).await;
+    let threads: Vec<Value> = list.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let thread = threads.iter().find(|thread| thread["id"] == id).unwrap();
+    let rollout = File::options().append(true).open(thread["path"].as_str().unwrap()).unwrap();
+    rollout.set_modified(UNIX_EPOCH + Duration::from_secs(seconds)).unwrap();
+}
+
+#[tokio::test]
+async fn a_name_means_the_thread_of_that_name_that_was_updated_last() {
+    let model = ScriptedModel::start().await;
+    let home = home(&model);
+    let ids = started(&home, &model, &["the older", "the newer"]).await;
+    for id in &ids {
+        done(&home, &["rename", id, "same"]).await;
+    }
+    for (last, earlier) in [(&ids[0], &ids[1]), (&ids[1], &ids[0])] {
+        set_updated_at(&home, earlier, 1_700_000_000).await;
+        set_updated_at(&home, last, 1_800_000_000).await;
+        let json: Value = serde_json::from_str(&done(&home, &["export", "same", "-f", "json"]).await).unwrap();
+        assert_eq!(json["id"], last.as_str());
+        let shown = done(&home, &["show", "same"]).await;
+        assert!(shown.contains(last.as_str()) && !shown.contains(earlier.as_str()), "{shown}");
+    }
+    let refused = threads(&home, &["delete", "--yes", "same"]).await;
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.starts_with("error: `same` may mean 2 threads"), "{}", refused.stderr);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
-# What a program does with weakincentives: a text, a typed output, a tool that succeeds and one that fails, and a server
-# that refuses. Prints what came of them as one JSON object.
+# What a program does with weakincentives: a text, a typed output, a tool that succeeds and one that fails, a server
+# that refuses, and tokens of its own. Prints what came of them as one JSON object.
+import base64
+import dataclasses
 import json
 import os
 import sys
@@ -10,6 +12,7 @@ from weakincentives.adapters.codex_app_server import (
     CodexAppServerAdapter,
     CodexAppServerClientConfig,
     CodexAppServerModelConfig,
+    ExternalTokenAuth,
 )
 from weakincentives.prompt import PromptTemplate, Tool, ToolContext, ToolResult
 from weakincentives.runtime import InProcessDispatcher, Session
@@ -17,16 +20,33 @@ from weakincentives.runtime.events import PromptExecuted, PromptRendered, ToolIn
 
 executable, home, user, folder = sys.argv[1:]
 env = {"CODEX_HOME": home, "HOME": user, "PATH": os.environ["PATH"]}
-adapter = CodexAppServerAdapter(
-    model_config=CodexAppServerModelConfig(model="scripted-model", effort="low"),
-    client_config=CodexAppServerClientConfig(
-        codex_bin=executable,
-        cwd=folder,
-        env=env,
-        approval_policy="never",
-        sandbox_mode="danger-full-access",
-        client_name="wink-test",
-    ),
+config = CodexAppServerClientConfig(
+    codex_bin=executable,
+    cwd=folder,
+    env=env,
+    approval_policy="never",
+    sandbox_mode="danger-full-access",
+    client_name="wink-test",
+)
+
+
+def adapter_with(config):
+    return CodexAppServerAdapter(
+        model_config=CodexAppServerModelConfig(model="scripted-model", effort="low"), client_config=config
+    )
+
+
+adapter = adapter_with(config)
+
+
+def token(claims):
+    payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+    return f"header.{payload}.signature"
+
+
+id_token = token({"email": "a@b", "https://api.openai.com/auth": {"chatgpt_account_id": "account-1"}})
+signed_in = adapter_with(
+    dataclasses.replace(config, auth_mode=ExternalTokenAuth(id_token=id_token, access_token="access-1"))
 )
 
 
@@ -54,7 +74,7 @@ def look(params: Look, *, context: ToolContext) -> ToolResult[Found]:
 tool = Tool[Look, Found](name="look", description="Looks a number up.", handler=look)
 
 
-def evaluate(template):
+def evaluate(template, adapter=adapter):
     """The text, the output and the events of one evaluation; or its error."""
     dispatcher = InProcessDispatcher()
     events = []
@@ -85,5 +105,6 @@ results = {
     "typed": evaluate(PromptTemplate[Answer](ns="test", key="typed", sections=section("Answer."))),
     "tools": evaluate(PromptTemplate(ns="test", key="tools", sections=section("Look it up.", (tool,)))),
     "failed": evaluate(PromptTemplate(ns="test", key="failed", sections=section("Fail."))),
+    "signed in": evaluate(PromptTemplate(ns="test", key="tokens", sections=section("Say it.")), signed_in),
 }
 print(json.dumps(results))

@@ -35,8 +35,9 @@ async fn weakincentives_evaluates_prompts() {
         .reply(function_call("look", json!({ "name": "unknown" }), "call_unknown"))
         .reply(shell("echo hi"))
         .reply(message("three"))
-        .reply(error(400, "bad", "no such thing"));
-    let home = home(&model);
+        .reply(error(400, "bad", "no such thing"))
+        .reply(message("four"));
+    let home = home(&model).with("model_providers.scripted.requires_openai_auth = true");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/commands/wink.py");
     let mut command = Command::new(python);
     command.arg(script).arg(LOOMD).arg(home.path()).arg(home.user()).arg(home.work()).kill_on_drop(true);
@@ -58,4 +59,10 @@ async fn weakincentives_evaluates_prompts() {
     let after_failure = model.call(4).await.body.to_string();
     assert!(after_failure.contains("nothing of this name"), "the model gets the tool's error: {after_failure}");
     assert_eq!(told["failed"]["phase"], "response");
+
+    assert_eq!(told["signed in"]["text"], "four");
+    let calls = model.calls();
+    let sent = |header: &str| calls.last().and_then(|call| call.header(header).map(str::to_owned));
+    let expected = (Some("Bearer access-1".to_owned()), Some("account-1".to_owned()));
+    assert_eq!((sent("authorization"), sent("chatgpt-account-id")), expected);
 }

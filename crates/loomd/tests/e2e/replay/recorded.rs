@@ -96,13 +96,14 @@ impl IdOrder {
             Value::Object(members) => {
                 for (name, value) in members.iter_mut() {
                     match (name.as_str(), &*value) {
-                        ("id" | "threadId" | "turnId" | "itemId" | "sessionId", Value::String(id)) => {
+                        ("id" | "threadId" | "turnId" | "rootTurnId" | "itemId" | "sessionId", Value::String(id)) => {
                             *value = self.name(id);
                         }
                         // It contains the id and the time of the thread.
                         ("path", Value::String(path)) if path.ends_with(".jsonl") => *value = json!("(rollout)"),
                         (
-                            "createdAt" | "updatedAt" | "startedAtMs" | "completedAtMs" | "durationMs",
+                            "createdAt" | "updatedAt" | "recencyAt" | "startedAt" | "completedAt" | "startedAtMs"
+                            | "completedAtMs" | "durationMs",
                             Value::Number(_),
                         ) => {
                             *value = json!(0);

@@ -290,7 +290,7 @@ async fn an_unreplayable_thread_is_an_error() {
     let home = Home::empty();
     let ended = run(&home, &["replay", "nobody"]).await;
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
-    assert!(ended.stderr.contains("no id starts with `nobody`"), "{ended:?}");
+    assert!(ended.stderr.contains("unknown thread `nobody`"), "{ended:?}");
     let ended = run(&home, &["replay", "last", "--recording", "/nowhere"]).await;
     assert!(ended.code == Some(2) && ended.stderr.contains("cannot read /nowhere"), "{ended:?}");
 }

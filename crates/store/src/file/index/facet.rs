@@ -23,7 +23,7 @@ pub(super) fn of(db: &Connection, kind: Kind, provider: Option<&str>) -> Result<
 
 /// The numbers of every pair that a query wants.
 pub(super) fn wanted(db: &Connection, query: &ListQuery) -> Result<Vec<i64>> {
-    let kinds = Kind::of_query(query.kinds.as_deref()).into_iter().fold(0, |set, kind| set | 1 << kind as i64);
+    let kinds = query.wanted_kinds().into_iter().fold(0, |set, kind| set | 1 << kind as i64);
     let mut values = vec![Value::Integer(kinds)];
     let mut sql = "SELECT facet FROM facets WHERE (? >> kind) & 1".to_owned();
     if let Some(providers) = &query.providers {

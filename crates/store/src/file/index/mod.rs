@@ -9,13 +9,13 @@ mod names;
 mod query;
 mod row;
 mod schema;
-mod signature;
+mod search;
 mod unindexed;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use loomd_protocol::ThreadSortKey;
+use loomd_protocol::SortDirection;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
 
 use crate::error::Error;
@@ -26,7 +26,8 @@ pub(crate) use error::Result;
 use folders::Folders;
 use names::NameTable;
 use row::{ROW_STATE, RowState, StampReader, ThreadRow};
-use unindexed::{Next, Unindexed, UnindexedFile};
+pub(crate) use search::{Candidate, NewFilter};
+use unindexed::{Next, Order, Unindexed, UnindexedFile};
 
 /// The file's name. Other servers delete what is called `state_*.sqlite`.
 pub(crate) const FILE_NAME: &str = "loomd.sqlite";
@@ -70,6 +71,8 @@ pub(crate) struct Index {
     grown: bool,
     /// How many rollouts could not be read when that was last logged.
     unreadable_logged: usize,
+    /// The number of the last search.
+    searches: i64,
 }
 
 impl Index {
@@ -89,6 +92,7 @@ impl Index {
             sweeping: None,
             grown: false,
             unreadable_logged: 0,
+            searches: 0,
         })
     }
 
@@ -127,10 +131,10 @@ impl Index {
     }
 
     fn listed(&mut self, query: &ListQuery) -> Result<Page> {
-        if query.sort == ThreadSortKey::UpdatedAt {
+        if !query.by_creation() {
             self.check_recent(query.archived)?;
         }
-        if query.sort == ThreadSortKey::UpdatedAt && query.after.is_some() {
+        if !query.by_creation() && query.after.is_some() && query.direction == SortDirection::Desc {
             return self.later_page(query);
         }
         for _ in 0..ROUNDS {
@@ -149,7 +153,7 @@ impl Index {
     fn later_page(&mut self, query: &ListQuery) -> Result<Page> {
         let rows = self.driven_page(query)?;
         let entries: Vec<RowState> = rows.iter().map(|row| row.entry.clone()).collect();
-        let Page { threads, next, .. } = self.page(rows, query)?;
+        let Page { threads, next, back, .. } = self.page(rows, query)?;
         let mut shown = Vec::with_capacity(threads.len());
         for (thread, entry) in threads.into_iter().zip(entries) {
             if !skip_unreadable(row::verify(&self.db, &self.home, &entry))? {
@@ -158,31 +162,46 @@ impl Index {
                 shown.push(row.into_thread(&self.home)?);
             }
         }
-        Ok(Page { threads: shown, next, unreadable: 0 })
+        Ok(Page { threads: shown, next, back, unreadable: 0 })
     }
 
-    /// Reads as many heads as the page needs, newest first.
+    /// Reads as many heads as the page needs, newest first; all of them for a page that does not begin with the newest,
+    /// or that names its threads.
     fn driven_page(&mut self, query: &ListQuery) -> Result<Vec<ThreadRow>> {
+        query::name_threads(&self.db, query)?;
+        let order = order(query);
+        if query.is_narrow() || query.direction == SortDirection::Asc {
+            self.complete()?;
+        }
         let mut count = query.limit + 1;
         loop {
             let rows = query::page(&self.db, query)?;
-            let Some(bound) = self.unindexed.bound(query.sort) else { return Ok(rows) };
+            let Some(bound) = self.unindexed.bound(order) else { return Ok(rows) };
             let last = rows.get(query.limit.saturating_sub(1)).filter(|_| rows.len() > query.limit);
-            if last.is_some_and(|row| self.time(row, query.sort) > bound) {
+            if last.is_some_and(|row| time(row, query) > bound) {
                 return Ok(rows);
             }
-            let files = self.newest(query.sort, count)?;
+            let files = self.newest(order, count)?;
             self.read_heads(files)?;
             // Ever more at once: a filter that matches nothing must not be queried again and again.
             count = (count * 2).min(LARGEST_BATCH);
         }
     }
 
+    /// Reads all heads that have not been read.
+    fn complete(&mut self) -> Result<()> {
+        while self.unindexed.bound(Order::Created).is_some() {
+            let files = self.newest(Order::Created, LARGEST_BATCH)?;
+            self.read_heads(files)?;
+        }
+        Ok(())
+    }
+
     /// The newest files that have not been read, of which it is certain that they are.
-    fn newest(&mut self, sort: ThreadSortKey, count: usize) -> Result<Vec<UnindexedFile>> {
+    fn newest(&mut self, order: Order, count: usize) -> Result<Vec<UnindexedFile>> {
         let mut found = Vec::new();
         while found.len() < count {
-            match self.unindexed.next(sort) {
+            match self.unindexed.next(order) {
                 None => break,
                 Some(Next::Folder(folder)) => {
                     if let Err(error) = self.read_folder(&folder) {
@@ -190,7 +209,7 @@ impl Index {
                         return Err(error);
                     }
                 }
-                Some(Next::File(mut file)) if sort == ThreadSortKey::CreatedAt && file.created.is_none() => {
+                Some(Next::File(mut file)) if order == Order::Created && file.created.is_none() => {
                     file.created = Some(row::created(&self.home, &file));
                     self.unindexed.push(file);
                 }
@@ -211,23 +230,17 @@ impl Index {
         }
     }
 
-    fn time(&self, row: &ThreadRow, sort: ThreadSortKey) -> i64 {
-        match sort {
-            ThreadSortKey::CreatedAt => row.created_at,
-            ThreadSortKey::UpdatedAt => row.updated_at,
-        }
-    }
-
     fn page(&self, mut rows: Vec<ThreadRow>, query: &ListQuery) -> Result<Page> {
         let more = rows.len() > query.limit;
         rows.truncate(query.limit);
-        let at = rows.last().map(|row| self.time(row, query.sort));
+        let ends = rows.first().zip(rows.last()).map(|(first, last)| [time(first, query), time(last, query)]);
         let threads = rows.into_iter().map(|row| row.into_thread(&self.home)).collect::<Result<Vec<_>>>()?;
-        let next = match (more, at, threads.last()) {
-            (true, Some(at), Some(last)) => Some(Cursor { at, id: last.id() }),
-            _ => None,
+        let Some((first, (last, [first_at, last_at]))) = threads.first().zip(threads.last().zip(ends)) else {
+            return Ok(Page::default());
         };
-        Ok(Page { threads, next, unreadable: 0 })
+        let next = more.then(|| cursor(last_at, last.id(), query));
+        let back = Some(cursor(first_at, first.id(), query).reversed());
+        Ok(Page { next, back, threads, unreadable: 0 })
     }
 
     /// The name that was given to a thread, stored or not.
@@ -321,7 +334,7 @@ impl Index {
             return Ok(Step::More);
         }
         if !self.unindexed.is_empty() {
-            let files = std::iter::from_fn(|| match self.unindexed.next(ThreadSortKey::CreatedAt) {
+            let files = std::iter::from_fn(|| match self.unindexed.next(Order::Created) {
                 Some(Next::File(file)) => Some(file),
                 _ => None,
             });
@@ -445,6 +458,22 @@ impl Index {
 
     fn read_head(&self, file: &UnindexedFile) -> Result<()> {
         row::index_file_as(&self.db, &self.home, &file.folder, &file.name, file.stamp)
+    }
+}
+
+fn order(query: &ListQuery) -> Order {
+    if query.by_creation() { Order::Created } else { Order::Changed }
+}
+
+/// The time that a row is ordered by.
+fn time(row: &ThreadRow, query: &ListQuery) -> i64 {
+    if query.by_creation() { row.created_at } else { row.entry.stamp.mtime }
+}
+
+fn cursor(at: i64, id: ThreadId, query: &ListQuery) -> Cursor {
+    match query.by_creation() {
+        true => Cursor::of_seconds(at, id),
+        false => Cursor { at, id, inclusive: false },
     }
 }
 

@@ -8,20 +8,21 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, open, statat};
 use rustix::io::Errno;
 
 use super::error::{IndexError, Result};
+use super::facet;
 use super::unindexed::UnindexedFile;
-use super::{facet, signature};
 use crate::error::{Error, place};
 use crate::file::descriptors;
 use crate::head::{self, Head};
 use crate::list::Kind;
 use crate::path::{ARCHIVED, RolloutName};
 use crate::rollout::SessionMeta;
+use crate::signature;
 use crate::thread::created_at;
 use crate::{StoredThread, ThreadId};
 
 /// A file's size and time of change: equal means unchanged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
+pub(crate) struct FileStamp {
     pub size: u64,
     /// Nanoseconds since 1970.
     pub mtime: i64,
@@ -179,10 +180,11 @@ fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stamp: Fi
         meta.as_ref().and_then(|meta| meta.model_provider.as_deref()),
     )?;
     db.prepare_cached(
-        "INSERT INTO rollouts (folder, name, size, mtime, id, listed, archived, created_at, updated_at, facet, cwd, preview, meta, signature)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+        "INSERT INTO rollouts (folder, name, size, mtime, id, listed, archived, created_at, updated_at, facet, cwd, preview, meta, signature, parent, attached_to, originator)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
          ON CONFLICT (folder, name) DO UPDATE SET size = ?3, mtime = ?4, id = ?5, listed = ?6, archived = ?7,
-         created_at = ?8, updated_at = ?9, facet = ?10, cwd = ?11, preview = ?12, meta = ?13, signature = ?14",
+         created_at = ?8, updated_at = ?9, facet = ?10, cwd = ?11, preview = ?12, meta = ?13, signature = ?14,
+         parent = ?15, attached_to = ?16, originator = ?17, searched = 0",
     )?
     .execute(params![
         folder,
@@ -200,8 +202,15 @@ fn put(db: &Connection, folder: &str, name: &str, parsed: RolloutName, stamp: Fi
         // A blank file differs from one without a session_meta.
         text.or_else(|| head.blank.then(|| BLANK.to_owned())),
         signature,
+        id_bytes(meta.as_ref().and_then(SessionMeta::parent)),
+        id_bytes(meta.as_ref().and_then(|meta| meta.attached_to)),
+        meta.as_ref().map(|meta| meta.originator.as_str()),
     ])?;
     Ok(())
+}
+
+fn id_bytes(id: Option<ThreadId>) -> Option<Vec<u8>> {
+    id.map(|id| id.as_uuid().as_bytes().to_vec())
 }
 
 /// Stands in the `meta` column of a file that holds nothing.
@@ -224,8 +233,10 @@ pub(super) fn verify_with<'a>(db: &Connection, stamps: &mut StampReader<'a>, ent
         Some(stat) if stat == entry.stamp => Ok(false),
         // Appended to: the head has been read.
         Some(stat) if entry.listed && stat.size >= entry.stamp.size => {
-            db.prepare_cached("UPDATE rollouts SET size = ?2, mtime = ?3, updated_at = ?4 WHERE key = ?1")?
-                .execute(params![entry.key, stat.size as i64, stat.mtime, stat.updated_at()])?;
+            db.prepare_cached(
+                "UPDATE rollouts SET size = ?2, mtime = ?3, updated_at = ?4, searched = 0 WHERE key = ?1",
+            )?
+            .execute(params![entry.key, stat.size as i64, stat.mtime, stat.updated_at()])?;
             Ok(true)
         }
         _ => index_file(db, stamps.home, &entry.folder, &entry.name).map(|()| true),
@@ -283,6 +294,7 @@ impl ThreadRow {
             archived: self.archived,
             preview: self.preview,
             updated_at: self.updated_at,
+            updated_ns: self.entry.stamp.mtime,
             name: None,
         })
     }

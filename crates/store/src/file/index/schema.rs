@@ -8,10 +8,10 @@ use rusqlite::config::DbConfig;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, ErrorCode};
 
-use super::signature;
+use crate::signature;
 
 /// Raised whenever a table or the meaning of a column changes.
-const VERSION: i64 = 5;
+const VERSION: i64 = 6;
 /// How long to wait for another process that is writing to the index.
 const BUSY: Duration = Duration::from_secs(5);
 
@@ -36,14 +36,23 @@ CREATE TABLE rollouts (
     signature BLOB,
     preview TEXT,
     meta TEXT,
+    parent BLOB,
+    attached_to BLOB,
+    originator TEXT,
+    searched INTEGER NOT NULL DEFAULT 0,
     UNIQUE (folder, name)
 );
 CREATE INDEX by_id ON rollouts (id);
 CREATE INDEX by_created ON rollouts (archived, facet, created_at DESC, id DESC, signature) WHERE listed;
-CREATE INDEX by_updated ON rollouts (archived, facet, updated_at DESC, id DESC, signature) WHERE listed;
+CREATE INDEX by_updated ON rollouts (archived, facet, mtime DESC, id DESC, signature) WHERE listed;
 CREATE INDEX by_cwd_created ON rollouts (archived, facet, cwd, created_at DESC, id DESC, signature) WHERE listed;
-CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, updated_at DESC, id DESC, signature) WHERE listed;
+CREATE INDEX by_cwd_updated ON rollouts (archived, facet, cwd, mtime DESC, id DESC, signature) WHERE listed;
 CREATE INDEX unlisted ON rollouts (archived, created_at DESC) WHERE NOT listed;
+CREATE INDEX by_parent ON rollouts (parent) WHERE parent IS NOT NULL;
+CREATE INDEX by_attached ON rollouts (attached_to) WHERE attached_to IS NOT NULL;
+CREATE INDEX unsearched ON rollouts (archived, created_at DESC) WHERE listed AND NOT searched;
+CREATE TABLE message_filters (key INTEGER PRIMARY KEY, filter BLOB NOT NULL);
+CREATE TRIGGER drop_filter AFTER DELETE ON rollouts BEGIN DELETE FROM message_filters WHERE key = old.key; END;
 CREATE INDEX unread ON rollouts (archived, created_at DESC) WHERE mtime = -9223372036854775808;
 CREATE TABLE derived (key INTEGER PRIMARY KEY, id BLOB NOT NULL UNIQUE, bytes BLOB NOT NULL);
 CREATE TABLE names (id BLOB PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
@@ -152,6 +161,10 @@ fn prepare(mut connection: Connection) -> rusqlite::Result<Connection> {
     }
     transaction.commit()?;
     connection.pragma_update(None, "synchronous", "NORMAL")?;
+    // The threads that one query names, or may show; they are filled by each such query.
+    connection.execute_batch(
+        "CREATE TEMP TABLE wanted (id BLOB PRIMARY KEY) WITHOUT ROWID; CREATE TEMP TABLE excluded (id BLOB PRIMARY KEY) WITHOUT ROWID; CREATE TEMP TABLE candidates (search INTEGER, key INTEGER, PRIMARY KEY (search, key)) WITHOUT ROWID;",
+    )?;
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
     // A substring search at the speed of memory; SQLite's own compares byte by byte.
     connection.create_scalar_function("has_text", 2, flags, |context| {

@@ -8,11 +8,17 @@ use std::sync::Arc;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use loomd_protocol::ThreadSortKey;
 
 use super::row::FileStamp;
 use crate::ThreadId;
 use crate::path::{RolloutName, SESSIONS};
+
+/// What files are ordered by: the time of creation in seconds, or of the last change in nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Order {
+    Created,
+    Changed,
+}
 
 /// A rollout that is not in the index yet.
 #[derive(Clone, Debug)]
@@ -40,10 +46,10 @@ impl UnindexedFile {
     }
 
     /// No thread in the file is newer.
-    fn newest(&self, sort: ThreadSortKey) -> i64 {
+    fn newest(&self, sort: Order) -> i64 {
         match sort {
-            ThreadSortKey::CreatedAt => self.created.unwrap_or(self.parsed.seconds().saturating_add(TIME_ZONES)),
-            ThreadSortKey::UpdatedAt => self.stamp.map_or(i64::MIN, FileStamp::updated_at),
+            Order::Created => self.created.unwrap_or(self.parsed.seconds().saturating_add(TIME_ZONES)),
+            Order::Changed => self.stamp.map_or(i64::MIN, |stamp| stamp.mtime),
         }
     }
 
@@ -100,17 +106,12 @@ pub(super) struct Unindexed {
     /// With the time that no thread in it is newer than. Files are taken to lie in the folders of their days.
     folders: BTreeSet<(i64, Arc<str>)>,
     files: BinaryHeap<RankedFile>,
-    order: ThreadSortKey,
+    order: Order,
 }
 
 impl Unindexed {
     pub(super) fn new(home: &Path) -> Self {
-        Self {
-            home: home.to_owned(),
-            folders: BTreeSet::new(),
-            files: BinaryHeap::new(),
-            order: ThreadSortKey::CreatedAt,
-        }
+        Self { home: home.to_owned(), folders: BTreeSet::new(), files: BinaryHeap::new(), order: Order::Created }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -142,7 +143,7 @@ impl Unindexed {
     }
 
     /// What may hold the newest thread.
-    pub(super) fn next(&mut self, sort: ThreadSortKey) -> Option<Next> {
+    pub(super) fn next(&mut self, sort: Order) -> Option<Next> {
         self.order_by(sort);
         let file = self.files.peek().map(|ranked| ranked.newest);
         match self.newest_folder(sort) {
@@ -164,19 +165,19 @@ impl Unindexed {
     }
 
     /// No thread that is not indexed is newer than this; `None` when all are indexed.
-    pub(super) fn bound(&mut self, sort: ThreadSortKey) -> Option<i64> {
+    pub(super) fn bound(&mut self, sort: Order) -> Option<i64> {
         self.order_by(sort);
         self.files.peek().map(|ranked| ranked.newest).max(self.newest_folder(sort))
     }
 
-    fn newest_folder(&self, sort: ThreadSortKey) -> Option<i64> {
+    fn newest_folder(&self, sort: Order) -> Option<i64> {
         let (newest, _) = self.folders.last()?;
         // A folder of an old day may hold a thread that changed just now.
-        Some(if sort == ThreadSortKey::CreatedAt { *newest } else { i64::MAX })
+        Some(if sort == Order::Created { *newest } else { i64::MAX })
     }
 
     /// Orders the files by another key.
-    fn order_by(&mut self, sort: ThreadSortKey) {
+    fn order_by(&mut self, sort: Order) {
         if self.order != sort {
             self.order = sort;
             let mut files = std::mem::take(&mut self.files).into_vec();
@@ -189,7 +190,7 @@ impl Unindexed {
     }
 
     fn look_up_stamp(&self, file: &mut UnindexedFile) {
-        if self.order == ThreadSortKey::UpdatedAt && file.stamp.is_none() {
+        if self.order == Order::Changed && file.stamp.is_none() {
             file.stamp = FileStamp::of(&file.path(&self.home)).ok().flatten();
         }
     }

@@ -1,0 +1,135 @@
+//! What threads are to do while they are idle: their goals, and their queues of user messages. Both are stored beside
+//! the rollouts, in one database that the processes of a home share. Every change is a transaction, and is on the disk
+//! when it is acknowledged. Nothing is opened or created before it is needed.
+//!
+//! The database does not decide who works: a caller starts idle work only while it holds the thread's lease, and claims
+//! a queued message under it.
+
+mod database;
+mod goal;
+mod queue;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
+
+use crate::ThreadId;
+use crate::error::Result;
+use crate::file::off_thread;
+
+pub use goal::Goal;
+pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage};
+
+/// The goals and queues of all threads of a store. Cheap to clone.
+#[derive(Clone)]
+pub struct WorkStore(Arc<Inner>);
+
+struct Inner {
+    place: Place,
+    /// Opened when first needed.
+    connection: Mutex<Option<Connection>>,
+}
+
+enum Place {
+    File(PathBuf),
+    Memory,
+}
+
+/// A store in memory, which ends with its last clone.
+impl Default for WorkStore {
+    fn default() -> Self {
+        Self(Arc::new(Inner { place: Place::Memory, connection: Mutex::new(None) }))
+    }
+}
+
+impl WorkStore {
+    /// A store in a database file, which need not exist yet.
+    pub(crate) fn at(path: PathBuf) -> Self {
+        Self(Arc::new(Inner { place: Place::File(path), connection: Mutex::new(None) }))
+    }
+
+    /// Removes the goal and the queue of a thread that is deleted.
+    pub async fn forget(&self, id: ThreadId) -> Result<()> {
+        self.read((), move |connection| {
+            for table in ["goals", "queue", "started"] {
+                connection.execute(&format!("DELETE FROM {table} WHERE thread_id = ?1"), [id.to_string()])?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    /// Runs a query; `missing` is the result while there is no database.
+    async fn read<T: Send + 'static>(
+        &self,
+        missing: T,
+        query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.0);
+        off_thread(move || inner.read(missing, query)).await
+    }
+
+    /// Runs a transaction, which creates the database if there is none.
+    async fn change<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.0);
+        off_thread(move || inner.change(change)).await
+    }
+}
+
+impl Inner {
+    fn read<T>(&self, missing: T, query: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        let mut connection = self.connection.lock();
+        if connection.is_none() && !self.exists() {
+            return Ok(missing);
+        }
+        query(self.open(&mut connection)?).map_err(|error| self.error(error))
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
+        let mut connection = self.connection.lock();
+        let work = || {
+            // Immediate: a transaction that reads first and writes later would fail when another process wrote between.
+            let connection = self.open(&mut connection)?;
+            let transaction = connection
+                .transaction_with_behavior(TransactionBehavior::Immediate)
+                .map_err(|error| self.error(error))?;
+            let changed = change(&transaction).map_err(|error| self.error(error))?;
+            transaction.commit().map_err(|error| self.error(error))?;
+            Ok(changed)
+        };
+        work()
+    }
+
+    fn exists(&self) -> bool {
+        match &self.place {
+            Place::File(path) => path.exists(),
+            Place::Memory => false,
+        }
+    }
+
+    fn open<'c>(&self, connection: &'c mut Option<Connection>) -> Result<&'c mut Connection> {
+        match connection {
+            Some(connection) => Ok(connection),
+            none => {
+                let opened = match &self.place {
+                    Place::File(path) => database::open(path),
+                    Place::Memory => database::open_in_memory(),
+                };
+                Ok(none.insert(opened.map_err(|error| self.error(error))?))
+            }
+        }
+    }
+
+    fn error(&self, error: rusqlite::Error) -> crate::Error {
+        let place = match &self.place {
+            Place::File(path) => crate::error::place(path),
+            Place::Memory => "memory".into(),
+        };
+        database::error(place, &error)
+    }
+}
