@@ -13,8 +13,10 @@ use crate::{config, generate, logging, memory};
 
 pub fn run(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     match arguments.tool {
-        Some(Tool::GenerateTs { out, prettier, experimental }) => generate::ts(&out, prettier.as_deref(), experimental),
-        Some(Tool::GenerateJsonSchema { out, experimental }) => generate::json_schema(&out, experimental),
+        Some(Tool::GenerateTs { out, prettier, level, experimental }) => {
+            generate::ts(&out, prettier.as_deref(), level, experimental)
+        }
+        Some(Tool::GenerateJsonSchema { out, level, experimental }) => generate::json_schema(&out, level, experimental),
         Some(Tool::Proxy { sock }) => proxy(sock),
         None => serve(top, arguments),
     }

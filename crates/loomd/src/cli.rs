@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use loomd_protocol::Level;
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
@@ -23,6 +24,10 @@ pub struct Cli {
     /// Without one, a chat at a terminal.
     #[command(subcommand)]
     pub command: Option<Command>,
+}
+
+fn level(version: &str) -> Result<Level, String> {
+    Level::of_version(version).ok_or_else(|| format!("`{version}` is not a version such as {}", Level::LATEST))
 }
 
 /// Prints the help, as for every missing argument.
@@ -265,6 +270,9 @@ pub enum Tool {
         /// Format the files with this prettier
         #[arg(short, long, value_name = "PRETTIER_BIN")]
         prettier: Option<PathBuf>,
+        /// The release to describe: 0.118.0 or 0.166.0; other versions count as one of them
+        #[arg(long, value_name = "VERSION", default_value_t = Level::LATEST, value_parser = level)]
+        level: Level,
         /// Include what needs the experimentalApi capability
         #[arg(long)]
         experimental: bool,
@@ -274,6 +282,9 @@ pub enum Tool {
         /// The output folder; it is created
         #[arg(short, long, value_name = "DIR")]
         out: PathBuf,
+        /// The release to describe: 0.118.0 or 0.166.0; other versions count as one of them
+        #[arg(long, value_name = "VERSION", default_value_t = Level::LATEST, value_parser = level)]
+        level: Level,
         /// Include what needs the experimentalApi capability
         #[arg(long)]
         experimental: bool,

@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use loomd_protocol::Level;
 use loomd_protocol::schema::{File, json_schemas, typescript};
 
 use crate::recorded::Recorded;
 
-pub fn json_schema(out: &Path, experimental: bool) -> Result<()> {
+pub fn json_schema(out: &Path, level: Level, experimental: bool) -> Result<()> {
     let Recorded { json_schema, .. } = Recorded::load()?;
-    write(out, &json_schemas(&json_schema.surface(experimental))).map(drop)
+    write(out, &json_schemas(&json_schema.surface(level, experimental))).map(drop)
 }
 
-pub fn ts(out: &Path, prettier: Option<&Path>, experimental: bool) -> Result<()> {
+pub fn ts(out: &Path, prettier: Option<&Path>, level: Level, experimental: bool) -> Result<()> {
     let recorded = Recorded::load()?;
-    let files = write(out, &typescript(&recorded.typescript.surface(experimental)))?;
+    let files = write(out, &typescript(&recorded.typescript.surface(level, experimental)))?;
     let Some(prettier) = prettier else { return Ok(()) };
     let status = Command::new(prettier)
         .args(["--write", "--log-level", "warn"])

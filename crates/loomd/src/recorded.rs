@@ -4,8 +4,8 @@
 //! `cargo xtask schemas` records them; a test compares the record with the types.
 
 use anyhow::{Context, Result};
-use loomd_protocol::JsonValue;
 use loomd_protocol::schema::Definitions;
+use loomd_protocol::{JsonValue, Level};
 use serde::{Deserialize, Serialize};
 
 static ARCHIVE: &[u8] = include_bytes!("../schema/recorded.json.zst");
@@ -18,16 +18,26 @@ pub struct Recorded {
     pub config_toml: JsonValue,
 }
 
-/// The definitions of both surfaces.
+/// The definitions of both surfaces of both releases.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub struct Surfaces {
-    stable: Definitions,
-    experimental: Definitions,
+    stable: Levels,
+    experimental: Levels,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Levels {
+    v0_118: Definitions,
+    v0_166: Definitions,
 }
 
 impl Surfaces {
-    pub fn surface(self, experimental: bool) -> Definitions {
-        if experimental { self.experimental } else { self.stable }
+    pub fn surface(self, level: Level, experimental: bool) -> Definitions {
+        let levels = if experimental { self.experimental } else { self.stable };
+        match level {
+            Level::V0_118 => levels.v0_118,
+            Level::V0_166 => levels.v0_166,
+        }
     }
 }
 
@@ -53,14 +63,23 @@ fn decode<T: serde::de::DeserializeOwned>() -> Result<T> {
 
 #[cfg(test)]
 mod tests {
-    use loomd_protocol::schema::{Format, Surface};
+    use loomd_protocol::schema::{Format, Surface, inventory};
 
     use super::*;
 
+    const OLDER: &str = include_str!("../../protocol/inventory/0.118.0.txt");
+    const NEWER: &str = include_str!("../../protocol/inventory/0.166.0.txt");
+
     fn collected() -> Recorded {
+        let levels = |surface, format| {
+            let v0_166 = Definitions::collect(surface, format);
+            // Methods and types are experimental in one release and stable in the other.
+            let [older, newer] = [OLDER, NEWER].map(|release| inventory::parse(release, Surface::Experimental));
+            Levels { v0_118: v0_166.clone().of_release(&older, &newer), v0_166 }
+        };
         let surfaces = |format| Surfaces {
-            stable: Definitions::collect(Surface::Stable, format),
-            experimental: Definitions::collect(Surface::Experimental, format),
+            stable: levels(Surface::Stable, format),
+            experimental: levels(Surface::Experimental, format),
         };
         Recorded {
             json_schema: surfaces(Format::JsonSchema),

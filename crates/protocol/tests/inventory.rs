@@ -1,16 +1,17 @@
 //! Compares the protocol that this crate generates with the recorded inventories of releases 0.118.0 and 0.166.0: every
 //! method, field, type, optional and nullable mark and enum value. What differs from both is listed in
-//! `inventory/additions.txt`, fact by fact.
+//! `inventory/additions.txt`, what of 0.166.0 is missing in `inventory/absent.txt`, fact by fact.
 //!
 //! `cargo xtask inventory` records an inventory.
 
 use std::collections::BTreeSet;
 
-use loomd_protocol::schema::Surface;
-use loomd_protocol::schema::inventory::{generated, parse};
+use loomd_protocol::schema::inventory::{self, generated, parse};
+use loomd_protocol::schema::{Definitions, Format, Surface};
 
 const OLDER: &str = include_str!("../inventory/0.118.0.txt");
 const NEWER: &str = include_str!("../inventory/0.166.0.txt");
+const ABSENT: &str = include_str!("../inventory/absent.txt");
 const ADDITIONS: &str = include_str!("../inventory/additions.txt");
 
 #[test]
@@ -21,6 +22,35 @@ fn the_stable_surface_is_that_of_the_recorded_releases() {
 #[test]
 fn the_experimental_surface_is_that_of_the_recorded_releases() {
     check(Surface::Experimental);
+}
+
+/// Without what is in 0.166.0 only, everything of 0.118.0 is still there.
+#[test]
+fn the_description_of_an_older_release_has_nothing_of_the_newer_one() {
+    let [older, newer] = [OLDER, NEWER].map(|release| parse(release, Surface::Experimental));
+    let all = Definitions::collect(Surface::Experimental, Format::JsonSchema);
+    let of_both = inventory::of(&all);
+    let of_older = inventory::of(&all.of_release(&older, &newer));
+    let lost: BTreeSet<_> = of_both.intersection(&older).filter(|fact| !of_older.contains(*fact)).collect();
+    assert!(lost.is_empty(), "lost: {lost:#?}");
+    let subject = |fact: &str| fact.split([':', '?']).next().unwrap_or(fact).to_owned();
+    let known: BTreeSet<_> = older.iter().map(|fact| subject(fact)).collect();
+    let left: BTreeSet<_> = of_older
+        .intersection(&newer)
+        .filter(|fact| !older.contains(*fact) && !known.contains(&subject(fact)))
+        .collect();
+    assert!(left.is_empty(), "of the newer release: {left:#?}");
+}
+
+/// Of methods that are not built, of vendors' services, or described less exactly.
+#[test]
+fn what_of_the_newer_release_is_not_described_is_listed() {
+    let generated = generated(Surface::Experimental);
+    let absent: BTreeSet<_> =
+        parse(NEWER, Surface::Experimental).into_iter().filter(|fact| !generated.contains(fact)).collect();
+    let listed: BTreeSet<String> = ABSENT.lines().map(str::to_owned).collect();
+    let (more, fewer): (Vec<_>, Vec<_>) = (absent.difference(&listed).collect(), listed.difference(&absent).collect());
+    assert!(more.is_empty() && fewer.is_empty(), "add to absent.txt: {more:#?}\nremove from it: {fewer:#?}");
 }
 
 /// Everything of 0.118.0 is there, and nothing that is in neither release, but for the listed facts.

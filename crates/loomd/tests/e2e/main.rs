@@ -41,6 +41,7 @@ mod realtime;
 mod rehearsal;
 mod replay;
 mod reviews;
+mod schemas;
 mod signals;
 mod skills;
 mod socket_activation;

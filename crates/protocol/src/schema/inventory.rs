@@ -1,7 +1,7 @@
 //! A schema bundle as comparable lines: one per method, per field and per set of enum values. Bundles with the same
 //! lines are equivalent for a client.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,12 @@ use super::{Definitions, Format, Surface};
 
 /// The inventory of what this crate generates.
 pub fn generated(surface: Surface) -> BTreeSet<String> {
-    inventory(&super::json::bundle(&Definitions::collect(surface, Format::JsonSchema)))
+    of(&Definitions::collect(surface, Format::JsonSchema))
+}
+
+/// The inventory of definitions that were collected for [`Format::JsonSchema`].
+pub fn of(definitions: &Definitions) -> BTreeSet<String> {
+    inventory(&super::json::bundle(definitions))
 }
 
 /// Renders both surfaces: a line per fact, marked if only the experimental surface has it.
@@ -28,6 +33,25 @@ pub fn parse(text: &str, surface: Surface) -> BTreeSet<String> {
 }
 
 const EXPERIMENTAL_MARK: &str = " [experimental]";
+
+/// What facts are about: `Type`, `Type.field`, `Type(tag=value)`, `Type(tag=value).field`, `Type | "value"`.
+pub(super) fn subjects(facts: &BTreeSet<String>) -> HashSet<String> {
+    let mut subjects = HashSet::new();
+    for fact in facts {
+        let name = match fact.split_once(" = ") {
+            Some((name, _)) => name,
+            None => fact.split_once(": ").map_or(fact.as_str(), |(name, _)| name.trim_end_matches('?')),
+        };
+        // `Type | "value"` and `Type(tag=value).field` also show that there is the type, and the alternative.
+        let type_end = name.find(['.', '(', ' ']).unwrap_or(name.len());
+        subjects.insert(name[..type_end].to_owned());
+        if let Some(tag_end) = name.find(')').filter(|_| name[type_end..].starts_with('(')) {
+            subjects.insert(name[..=tag_end].to_owned());
+        }
+        subjects.insert(name.to_owned());
+    }
+    subjects
+}
 
 /// Returns the inventory of a bundle (`codex_app_server_protocol.schemas.json`).
 pub fn inventory(bundle: &Value) -> BTreeSet<String> {
@@ -92,7 +116,7 @@ fn fields(name: &str, schema: &Value, lines: &mut BTreeSet<String>) {
 }
 
 /// The tag of an alternative: a required property with one possible value.
-fn tag(schema: &Value) -> Option<(&str, &str)> {
+pub(super) fn tag(schema: &Value) -> Option<(&str, &str)> {
     let properties = schema.get("properties")?.as_object()?;
     properties.iter().find_map(|(key, property)| match property.get("enum")?.as_array()?.as_slice() {
         [Value::String(value)] => Some((key.as_str(), value.as_str())),

@@ -5,6 +5,7 @@ mod definitions;
 pub mod inventory;
 mod json;
 mod namespace;
+mod older;
 mod typescript;
 
 pub use definitions::Definitions;
