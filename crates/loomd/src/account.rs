@@ -47,8 +47,15 @@ pub struct Whoami {
     pub overrides: Overrides,
 }
 
+/// The setup with OpenAI as the provider, whose account this is about, unless another is named.
+fn openai(top: TopOverrides, overrides: Overrides) -> Result<Setup> {
+    let mut overrides = top.with(overrides);
+    overrides.config.insert(0, "model_provider=\"openai\"".into());
+    Setup::new(&overrides)
+}
+
 pub fn login(top: TopOverrides, arguments: Login) -> Result<ExitCode> {
-    let setup = Setup::new(&top.with(arguments.overrides))?;
+    let setup = openai(top, arguments.overrides)?;
     block_on(async {
         let params = if arguments.with_api_key {
             LoginAccountParams::ApiKey { api_key: read_key().await? }
@@ -121,7 +128,7 @@ async fn read_key() -> Result<Secret> {
 }
 
 pub fn logout(top: TopOverrides, arguments: Logout) -> Result<ExitCode> {
-    let setup = Setup::new(&top.with(arguments.overrides))?;
+    let setup = openai(top, arguments.overrides)?;
     block_on(async {
         let (client, events) = setup.connect(run::options("loomd-logout")).await?;
         drop(events);
@@ -136,7 +143,7 @@ pub fn logout(top: TopOverrides, arguments: Logout) -> Result<ExitCode> {
 }
 
 pub fn whoami(top: TopOverrides, arguments: Whoami) -> Result<ExitCode> {
-    let setup = Setup::new(&top.with(arguments.overrides))?;
+    let setup = openai(top, arguments.overrides)?;
     block_on(async {
         let (client, events) = setup.connect(run::options("loomd-whoami")).await?;
         drop(events);

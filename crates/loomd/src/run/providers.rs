@@ -42,7 +42,8 @@ impl Providers {
             let mut known: Vec<&str> = ModelProvider::built_in_ids().collect();
             known.extend(self.configured.keys().map(String::as_str));
             let near = did_you_mean(id, known);
-            return Err(format!("unknown provider `{id}`{near}; `loomd models` lists the usable ones"));
+            let end = if near.is_empty() { ";" } else { "" };
+            return Err(format!("unknown provider `{id}`{near}{end} `loomd models` lists the usable ones"));
         };
         match &provider.env_key {
             Some(key) if env::var_os(key).is_none_or(|value| value.is_empty()) => {

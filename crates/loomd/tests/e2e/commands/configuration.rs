@@ -140,7 +140,8 @@ async fn defaults_and_how_to_trust_are_stated() {
 
 #[tokio::test]
 async fn a_key_on_stdin_signs_in() {
-    let home = Home::empty();
+    // Also when another provider is configured.
+    let home = Home::empty().with("model_provider = \"rehearsal\"");
     let nobody = loomd(&home, &["whoami"]).await;
     assert_eq!((nobody.code, nobody.stdout.as_str()), (Some(1), "not signed in; run `loomd login`\n"));
     for (key, code) in [("\n", 2), ("sk-secret\n", 0)] {
