@@ -2,7 +2,7 @@
 
 use loomd_protocol::{
     Account, AccountUpdatedNotification, AuthMode, GetAccountParams, GetAccountResponse, GetAuthStatusParams,
-    GetAuthStatusResponse, PlanType, Secret,
+    GetAuthStatusResponse, Level, PlanType, Secret,
 };
 
 use crate::identity::Identity;
@@ -17,13 +17,17 @@ pub struct ChatgptAccount {
 }
 
 impl Accounts {
-    /// `account/read`. Returns no account if the default provider does not use one.
-    pub async fn read(&self, params: &GetAccountParams) -> Result<GetAccountResponse, AccountError> {
+    /// `account/read`. Returns no account if the default provider does not use one. An account without an email is an
+    /// error in the older release.
+    pub async fn read(&self, params: &GetAccountParams, level: Level) -> Result<GetAccountResponse, AccountError> {
         if params.refresh_token {
             self.refresh_for_client().await;
         }
         let requires_openai_auth = self.0.options.requires_openai_auth;
-        let account = if requires_openai_auth { self.current().account()? } else { None };
+        let account = if requires_openai_auth { self.current().account() } else { None };
+        if level < Level::V0_166 && matches!(&account, Some(Account::Chatgpt { email, .. }) if email.is_empty()) {
+            return Err(AccountError::NoEmail);
+        }
         Ok(GetAccountResponse { account, requires_openai_auth })
     }
 
@@ -71,15 +75,14 @@ impl Accounts {
 }
 
 impl AccountState {
-    fn account(&self) -> Result<Option<Account>, AccountError> {
-        Ok(match &self.identity {
-            None => None,
-            Some(Identity::Key(_)) => Some(Account::ApiKey),
-            Some(Identity::Chatgpt(sign_in)) => {
-                let email = sign_in.claims.email().ok_or(AccountError::NoEmail)?;
+    fn account(&self) -> Option<Account> {
+        match self.identity.as_ref()? {
+            Identity::Key(_) => Some(Account::ApiKey),
+            Identity::Chatgpt(sign_in) => {
+                let email = sign_in.claims.email().unwrap_or_default();
                 Some(Account::Chatgpt { email: email.into(), plan_type: sign_in.plan.clone() })
             }
-        })
+        }
     }
 
     /// Whether a client manages the session.

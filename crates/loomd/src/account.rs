@@ -166,7 +166,8 @@ fn described(read: &GetAccountResponse) -> Option<String> {
         Account::Chatgpt { email, plan_type } => {
             let plan = serde_json::to_value(plan_type).ok();
             let plan = plan.as_ref().and_then(|plan| plan.as_str()).unwrap_or("unknown");
-            format!("{} (ChatGPT, plan {plan})", crate::show::lines(email).join(" "))
+            let email = if email.is_empty() { "no email".to_owned() } else { crate::show::lines(email).join(" ") };
+            format!("{email} (ChatGPT, plan {plan})")
         }
     })
 }

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use loomd_config::config_toml::CliCredentialsStore;
 use loomd_model::{Bearer, BoxFuture, Credentials as _, Http};
 use loomd_protocol::{
-    Account, GetAccountParams, GetAccountResponse, GetAuthStatusParams, GetAuthStatusResponse, JsonValue,
+    Account, GetAccountParams, GetAccountResponse, GetAuthStatusParams, GetAuthStatusResponse, JsonValue, Level,
     LoginAccountResponse, RequestId, Secret, ServerNotification, ServerRequest,
 };
 use serde_json::json;
@@ -121,7 +121,7 @@ impl Fixture {
     }
 
     async fn read(&self) -> Result<GetAccountResponse, AccountError> {
-        self.accounts.read(&GetAccountParams::default()).await
+        self.accounts.read(&GetAccountParams::default(), Level::V0_118).await
     }
 
     async fn account(&self) -> Option<Account> {

@@ -16,7 +16,7 @@ async fn with_issuer(auth: JsonValue) -> (Fixture, Backend) {
 
 impl Fixture {
     async fn read_refreshed(&self) -> Option<Account> {
-        self.accounts.read(&GetAccountParams { refresh_token: true }).await.unwrap().account
+        self.accounts.read(&GetAccountParams { refresh_token: true }, Level::V0_118).await.unwrap().account
     }
 }
 

@@ -30,12 +30,17 @@ async fn no_account_is_returned_where_none_is_required() {
 }
 
 #[tokio::test]
-async fn an_account_without_email_is_an_error() {
+async fn an_account_without_email_is_an_error_in_the_older_release() {
     let mut auth = signed_in("a", "b");
     auth["tokens"]["id_token"] = jwt(&json!({})).into();
-    let error = fixture(Some(auth)).read().await.unwrap_err();
+    let fixture = fixture(Some(auth));
+    let error = fixture.read().await.unwrap_err();
     assert_eq!(error.to_string(), "email and plan type are required for chatgpt authentication");
     assert!(error.is_refusal());
+    let newer = fixture.accounts.read(&GetAccountParams::default(), Level::V0_166).await.unwrap();
+    let shown = Level::V0_166.encode(|| serde_json::to_value(&newer).unwrap());
+    assert_eq!(shown["account"]["email"], serde_json::Value::Null);
+    assert_eq!(serde_json::from_value::<GetAccountResponse>(shown).unwrap(), newer);
 }
 
 #[tokio::test]

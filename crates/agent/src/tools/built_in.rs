@@ -4,7 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use super::agents::{CloseAgent, InNamespace, Plain, ResumeAgent, SendInput, SpawnAgent, WaitAgent};
 use super::apply_patch::ApplyPatch;
-use super::collaboration;
+use super::collaboration::{self, Collaboration};
 use super::exec_command::ExecCommand;
 use super::goals::{CreateGoal, GetGoal, UpdateGoal};
 use super::hosted::{ImageGeneration, WebSearch};
@@ -53,11 +53,11 @@ static TOOLS: LazyLock<ToolList> = LazyLock::new(|| {
         Arc::new(InNamespace(ResumeAgent)),
         Arc::new(InNamespace(WaitAgent)),
         Arc::new(InNamespace(CloseAgent)),
-        Arc::new(collaboration::SpawnAgent),
-        Arc::new(collaboration::SendMessage),
-        Arc::new(collaboration::FollowupTask),
-        Arc::new(collaboration::InterruptAgent),
-        Arc::new(collaboration::ListAgents),
-        Arc::new(collaboration::WaitAgent),
+        Arc::new(Collaboration(collaboration::SpawnAgent)),
+        Arc::new(Collaboration(collaboration::SendMessage)),
+        Arc::new(Collaboration(collaboration::FollowupTask)),
+        Arc::new(Collaboration(collaboration::InterruptAgent)),
+        Arc::new(Collaboration(collaboration::ListAgents)),
+        Arc::new(Collaboration(collaboration::WaitAgent)),
     ])
 });

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::{PlanType, Secret};
+use crate::{Level, PlanType, Secret};
 
 /// Params of `account/login/start`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -110,7 +110,21 @@ pub struct GetAccountRateLimitsResponse {
 #[serde(tag = "type", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Account {
     ApiKey,
-    Chatgpt { email: String, plan_type: PlanType },
+    Chatgpt {
+        /// Empty if it is unknown, which the newer release shows as null.
+        #[serde(serialize_with = "known_email", deserialize_with = "email_or_null")]
+        email: String,
+        plan_type: PlanType,
+    },
+}
+
+fn known_email<S: Serializer>(email: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    let is_null = email.is_empty() && Level::encoding() == Some(Level::V0_166);
+    if is_null { serializer.serialize_none() } else { serializer.serialize_str(email) }
+}
+
+fn email_or_null<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// Result of `account/read`.

@@ -11,7 +11,7 @@ use crate::context::Context;
 
 /// `account/read`
 pub(crate) async fn read(cx: &Context, params: GetAccountParams) -> Handled<call::AccountRead> {
-    answer(cx.app.accounts.read(&params).await.map_err(failed)?)
+    answer(cx.app.accounts.read(&params, cx.client.level).await.map_err(failed)?)
 }
 
 /// `account/login/start`

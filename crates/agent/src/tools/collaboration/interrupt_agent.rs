@@ -6,42 +6,26 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::cx::ToolCx;
-use super::super::scope::ToolScope;
 use super::super::spec::{function, string};
-use super::super::tool::{Tool, ToolFuture, ToolGroup, ToolName};
-use super::{GROUP, find, matches, name, offered, show};
+use super::super::tool::ToolFuture;
+use super::action::Action;
+use super::{find, show};
 use crate::tool_call::Call;
 
 pub(crate) struct InterruptAgent;
-
-const NAME: &str = "interrupt_agent";
 
 #[derive(Deserialize)]
 struct Args {
     target: String,
 }
 
-impl Tool for InterruptAgent {
-    fn name(&self) -> ToolName<'_> {
-        name(NAME)
-    }
+impl Action for InterruptAgent {
+    const NAME: &str = "interrupt_agent";
 
-    fn group(&self) -> Option<ToolGroup> {
-        Some(GROUP)
-    }
-
-    fn matches(&self, call: &Call) -> bool {
-        matches(call, NAME)
-    }
-
-    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+    fn spec(&self) -> ToolSpec {
         let description = "Stops what an agent is doing. It keeps what it knows and takes further tasks.";
         let target = ("target", string("The path of the agent."));
-        offered(scope).then(|| function(NAME, description, &[target], &["target"]))
-    }
-
-    fn callable(&self, scope: &ToolScope<'_>) -> bool {
-        offered(scope)
+        function(Self::NAME, description, &[target], &["target"])
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {

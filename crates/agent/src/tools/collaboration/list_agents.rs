@@ -5,43 +5,27 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::super::cx::ToolCx;
-use super::super::scope::ToolScope;
 use super::super::spec::{function, string};
-use super::super::tool::{Tool, ToolFuture, ToolGroup, ToolName};
-use super::{GROUP, matches, name, offered, resolve};
+use super::super::tool::ToolFuture;
+use super::action::Action;
+use super::resolve;
 use crate::agent_tree::ROOT;
 use crate::tool_call::Call;
 
 pub(crate) struct ListAgents;
-
-const NAME: &str = "list_agents";
 
 #[derive(Deserialize)]
 struct Args {
     path_prefix: Option<String>,
 }
 
-impl Tool for ListAgents {
-    fn name(&self) -> ToolName<'_> {
-        name(NAME)
-    }
+impl Action for ListAgents {
+    const NAME: &str = "list_agents";
 
-    fn group(&self) -> Option<ToolGroup> {
-        Some(GROUP)
-    }
-
-    fn matches(&self, call: &Call) -> bool {
-        matches(call, NAME)
-    }
-
-    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+    fn spec(&self) -> ToolSpec {
         let description = "Lists the agents with their paths and what they are doing.";
         let prefix = ("path_prefix", string("Only agents at or below this path."));
-        offered(scope).then(|| function(NAME, description, &[prefix], &[]))
-    }
-
-    fn callable(&self, scope: &ToolScope<'_>) -> bool {
-        offered(scope)
+        function(Self::NAME, description, &[prefix], &[])
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {

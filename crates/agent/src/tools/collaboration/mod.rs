@@ -1,10 +1,10 @@
 //! The newer set of tools for agents: agents are addressed by paths, get tasks as messages, and answer with messages.
 //! What happens to them is shown as `subAgentActivity` items.
 
-mod followup_task;
+mod action;
 mod interrupt_agent;
 mod list_agents;
-mod send_message;
+mod message;
 mod spawn_agent;
 mod wait_agent;
 
@@ -12,38 +12,15 @@ use loomd_protocol::SubAgentActivityKind;
 use loomd_store::ThreadId;
 use loomd_store::rollout::CompletedItem;
 
-pub(super) use followup_task::FollowupTask;
+pub(super) use action::Collaboration;
 pub(super) use interrupt_agent::InterruptAgent;
 pub(super) use list_agents::ListAgents;
-pub(super) use send_message::SendMessage;
+pub(super) use message::{FollowupTask, SendMessage};
 pub(super) use spawn_agent::SpawnAgent;
 pub(super) use wait_agent::WaitAgent;
 
-use super::agents;
 use super::cx::ToolCx;
-use super::scope::ToolScope;
-use super::tool::{ToolGroup, ToolName};
-use crate::message::agent_message;
 use crate::tool_call::Call;
-
-const GROUP: ToolGroup = ToolGroup {
-    name: "collaboration",
-    description: "Starts other agents on tasks of their own and exchanges messages with them. Agents have paths: you are \
-                  `/root` or below it, and an agent that you start is below you.",
-};
-
-const fn name(name: &str) -> ToolName<'_> {
-    ToolName { namespace: Some(GROUP.name), name }
-}
-
-/// Whether a call names a tool of this namespace.
-fn matches(call: &Call, name: &str) -> bool {
-    call.namespace.as_deref() == Some(GROUP.name) && call.name == name
-}
-
-fn offered(scope: &ToolScope<'_>) -> bool {
-    agents::by_path(scope) && agents::offered(scope)
-}
 
 /// The path that a target means: an absolute one, or one below the calling agent.
 fn resolve(own: &str, target: &str) -> String {
@@ -76,12 +53,6 @@ fn check_name(name: &str) -> Result<(), String> {
 
 fn check_message(message: &str) -> Result<(), String> {
     if message.trim().is_empty() { Err("message must not be empty".into()) } else { Ok(()) }
-}
-
-/// Gives a message of the calling agent to another one.
-async fn send(cx: &ToolCx, id: ThreadId, path: &str, text: String, start: bool) -> Result<(), String> {
-    let author = cx.thread.agent_tree.path(cx.action.turn.thread);
-    cx.thread.host.send_message(id, agent_message(author, path.to_owned(), text), start).await
 }
 
 /// Shows what a call did with an agent.

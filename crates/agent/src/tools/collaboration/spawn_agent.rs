@@ -10,17 +10,15 @@ use serde_json::json;
 
 use super::super::agents::{check_spawn, max_threads};
 use super::super::cx::ToolCx;
-use super::super::scope::ToolScope;
 use super::super::spec::{function, string};
-use super::super::tool::{Tool, ToolFuture, ToolGroup, ToolName};
-use super::{GROUP, check_message, check_name, matches, name, offered, resolve};
+use super::super::tool::ToolFuture;
+use super::action::Action;
+use super::{check_message, check_name, resolve};
 use crate::host::{AgentTask, ChildThread};
 use crate::message::agent_message;
 use crate::tool_call::{Call, ToolResult};
 
 pub(crate) struct SpawnAgent;
-
-const NAME: &str = "spawn_agent";
 
 #[derive(Deserialize)]
 struct Args {
@@ -31,39 +29,23 @@ struct Args {
     reasoning_effort: Option<ReasoningEffort>,
 }
 
-impl Tool for SpawnAgent {
-    fn name(&self) -> ToolName<'_> {
-        name(NAME)
-    }
+impl Action for SpawnAgent {
+    const NAME: &str = "spawn_agent";
 
-    fn group(&self) -> Option<ToolGroup> {
-        Some(GROUP)
-    }
-
-    fn matches(&self, call: &Call) -> bool {
-        matches(call, NAME)
-    }
-
-    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
-        offered(scope).then(|| {
-            function(
-                NAME,
-                "Starts another agent on a task that can be done beside your own work, and gives its path. It works in the \
+    fn spec(&self) -> ToolSpec {
+        function(
+            Self::NAME,
+            "Starts another agent on a task that can be done beside your own work, and gives its path. It works in the \
                  same folder under the same permissions, and its answer comes to you as a message.",
-                &[
-                    ("task_name", string("The name of the agent, the last part of its path: lower case, digits, `_`.")),
-                    ("message", string("The task, so that it can be done without questions.")),
-                    ("fork_turns", string("`all` if it should know what was said here so far; `none` unless given.")),
-                    ("model", string("Another model than yours.")),
-                    ("reasoning_effort", string("Another effort than yours.")),
-                ],
-                &["task_name", "message"],
-            )
-        })
-    }
-
-    fn callable(&self, scope: &ToolScope<'_>) -> bool {
-        offered(scope)
+            &[
+                ("task_name", string("The name of the agent, the last part of its path: lower case, digits, `_`.")),
+                ("message", string("The task, so that it can be done without questions.")),
+                ("fork_turns", string("`all` if it should know what was said here so far; `none` unless given.")),
+                ("model", string("Another model than yours.")),
+                ("reasoning_effort", string("Another effort than yours.")),
+            ],
+            &["task_name", "message"],
+        )
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {

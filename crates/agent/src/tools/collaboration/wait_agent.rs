@@ -11,16 +11,14 @@ use serde_json::json;
 
 use super::super::agents::started;
 use super::super::cx::ToolCx;
-use super::super::scope::ToolScope;
 use super::super::spec::{function, number};
-use super::super::tool::{Tool, ToolFuture, ToolGroup, ToolName};
-use super::{GROUP, matches, name, offered};
+use super::super::tool::ToolFuture;
+use super::action::Action;
+
 use crate::tool_call::{Call, ToolResult};
 use crate::turns::collab;
 
 pub(crate) struct WaitAgent;
-
-const NAME: &str = "wait_agent";
 
 /// The timeout of a call that names none, and the longest.
 const WAIT: Duration = Duration::from_secs(30);
@@ -31,28 +29,14 @@ struct Args {
     timeout_ms: Option<i64>,
 }
 
-impl Tool for WaitAgent {
-    fn name(&self) -> ToolName<'_> {
-        name(NAME)
-    }
+impl Action for WaitAgent {
+    const NAME: &str = "wait_agent";
 
-    fn group(&self) -> Option<ToolGroup> {
-        Some(GROUP)
-    }
-
-    fn matches(&self, call: &Call) -> bool {
-        matches(call, NAME)
-    }
-
-    fn spec(&self, scope: &ToolScope<'_>) -> Option<ToolSpec> {
+    fn spec(&self) -> ToolSpec {
         let description =
             "Waits until an agent has a message for you, which follows. Returns at once when none is working.";
         let timeout = ("timeout_ms", number("How long to wait; 30000 unless given."));
-        offered(scope).then(|| function(NAME, description, &[timeout], &[]))
-    }
-
-    fn callable(&self, scope: &ToolScope<'_>) -> bool {
-        offered(scope)
+        function(Self::NAME, description, &[timeout], &[])
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
