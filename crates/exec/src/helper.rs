@@ -78,14 +78,24 @@ pub(crate) fn take_channel() -> OwnedFd {
 #[cfg(target_os = "linux")]
 pub(crate) fn close_on_exec_from(first: libc::c_uint) -> io::Result<()> {
     // SAFETY: closes nothing now: it only sets a flag on descriptors.
-    done(unsafe { libc::close_range(first, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC as libc::c_int) })
+    done(unsafe { close_range(first, libc::CLOSE_RANGE_CLOEXEC) })
 }
 
 /// Closes this descriptor and all above it. Only for a helper that has opened none yet.
 #[cfg(target_os = "linux")]
 pub(crate) fn close_from(first: libc::c_uint) -> io::Result<()> {
     // SAFETY: those that are open in that range were inherited, and nothing here owns them.
-    done(unsafe { libc::close_range(first, libc::c_uint::MAX, 0) })
+    done(unsafe { close_range(first, 0) })
+}
+
+/// The system call; not every C library has a function for it.
+///
+/// # Safety
+/// Without the flag to close later, nothing may own the descriptors from `first` on.
+#[cfg(target_os = "linux")]
+unsafe fn close_range(first: libc::c_uint, flags: libc::c_uint) -> libc::c_int {
+    // SAFETY: takes numbers only.
+    unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, flags) as libc::c_int }
 }
 
 #[cfg(target_os = "linux")]

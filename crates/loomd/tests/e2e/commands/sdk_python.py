@@ -1,6 +1,7 @@
 """Calls every method of the client of codex-sdk-python once, and prints what came of each as JSON.
 
-Arguments: the program, its home, the user's home, a working directory. The provider answers every call with a message.
+Arguments: the program, its home, the user's home, a working directory. The provider answers every call with a message, and
+the third does not end.
 """
 
 import asyncio
@@ -84,6 +85,7 @@ async def main():
         await call("turn_start", thread, [{"type": "skill", "name": "release-notes", "path": str(SKILL)}, {"type": "text", "text": "again"}])
         await ended("turn/completed")
         turn = (await call("turn_start", thread, "steered"))["turn"]["id"]
+        await ended("item/agentMessage/delta")
         await call("turn_steer", thread, turn, "more")
         await call("turn_interrupt", thread, turn)
         await ended("turn/completed")

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use loomd_testkit::ScriptedModel;
-use loomd_testkit::model::message;
+use loomd_testkit::model::{message, streamed};
+use loomd_testkit::{Gate, ScriptedModel};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -41,7 +41,9 @@ fn python() -> Option<PathBuf> {
 async fn every_method_of_the_python_sdk_is_answered() {
     let Some(python) = python() else { return };
     let model = ScriptedModel::start().await;
-    for _ in 0..12 {
+    // The third turn runs until it is interrupted.
+    model.reply(message("done")).reply(message("done")).reply(streamed(&["It will be long"]).wait(&Gate::new()));
+    for _ in 0..9 {
         model.reply(message("done"));
     }
     let home = home(&model);
