@@ -472,8 +472,10 @@ impl Threads {
         loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
-            let folders = &thread.profile.extensions.skill_roots;
-            thread.watched = Some(self.skill_changes.watch(id, folders));
+            let extensions = &thread.profile.extensions;
+            // What this program writes itself is no change.
+            extensions.prepare_bundled();
+            thread.watched = Some(self.skill_changes.watch(id, &extensions.skill_roots));
         }
         let registration = Registration { id, threads: Arc::downgrade(&self.0) };
         tokio::spawn(thread.run(first, reply, queue, registration));

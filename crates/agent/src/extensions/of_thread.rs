@@ -26,6 +26,15 @@ pub struct ThreadExtensions {
     pub skill_roots: Vec<PathBuf>,
 }
 
+impl ThreadExtensions {
+    /// Writes the bundled skills, if that has not been done yet.
+    pub(crate) fn prepare_bundled(&self) {
+        if let Some(finder) = &self.finder {
+            finder.prepare_bundled();
+        }
+    }
+}
+
 impl fmt::Debug for ThreadExtensions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ThreadExtensions").field("plugins", &self.plugins).finish_non_exhaustive()
