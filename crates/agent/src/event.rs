@@ -1,11 +1,13 @@
 //! Events of a thread: notifications, server requests and the end of server requests, each with its id.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use loomd_protocol::ServerNotification;
+use loomd_protocol::{ServerNotification, ThreadReplayReason};
 
 use crate::approval::Approval;
 
@@ -20,6 +22,11 @@ impl EventId {
         Self(u128::from(epoch) << 64)
     }
 
+    /// An id after those of every thread so far, for an event of a thread that is not loaded.
+    pub(crate) fn unlogged() -> Self {
+        Self::before(next_epoch()).next()
+    }
+
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -29,6 +36,14 @@ impl EventId {
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
     }
 }
 
@@ -47,7 +62,16 @@ pub(crate) fn next_epoch() -> u64 {
 #[derive(Clone, Debug)]
 pub struct Event {
     pub id: EventId,
+    /// When it was published, in Unix milliseconds.
+    pub at_ms: i64,
     pub kind: EventKind,
+}
+
+impl Event {
+    /// An event that is published now.
+    pub(crate) fn new(id: EventId, kind: EventKind) -> Self {
+        Self { id, at_ms: Timestamp::now().as_millisecond(), kind }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +81,31 @@ pub enum EventKind {
     ApprovalRequested(Arc<Approval>),
     /// The turn no longer waits for it, decided or not.
     ApprovalResolved(Arc<Approval>),
+}
+
+impl EventKind {
+    /// Whether a client can tell which thread it belongs to. Others are sent to the thread's subscribers in order, without
+    /// their ids, and not again.
+    pub fn names_thread(&self) -> bool {
+        let Self::Notification(notification) = self else { return true };
+        match &**notification {
+            ServerNotification::AccountRateLimitsUpdated(_)
+            | ServerNotification::ConfigWarning(_)
+            | ServerNotification::DeprecationNotice(_) => false,
+            ServerNotification::Warning(warning) => warning.thread_id.is_some(),
+            ServerNotification::McpServerStartupStatusUpdated(updated) => updated.thread_id.is_some(),
+            _ => true,
+        }
+    }
+}
+
+/// What became of the events that a client has missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissedEvents {
+    /// All of them follow the snapshot.
+    Follow,
+    /// They are not known; the client has the snapshot instead.
+    Unknown(ThreadReplayReason),
 }
 
 #[cfg(test)]

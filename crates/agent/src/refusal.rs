@@ -26,6 +26,9 @@ pub enum Refusal {
     /// An MCP server refused, with a code of its own.
     #[error("{message}")]
     OfServer { code: i64, message: String },
+    /// The key of a request was used for one with other params.
+    #[error("{field} {key:?} was used for another {method} request")]
+    IdempotencyConflict { method: &'static str, field: &'static str, key: String },
     /// The input has more than [`MAX_INPUT_CHARS`] characters.
     #[error("Input exceeds the maximum length of {MAX_INPUT_CHARS} characters.")]
     InputTooLarge { chars: usize },

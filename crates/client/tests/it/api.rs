@@ -244,6 +244,7 @@ async fn a_detached_review_returns_its_text() {
         thread_id: "t".into(),
         target: ReviewTarget::UncommittedChanges,
         delivery: Some(protocol::ReviewDelivery::Detached),
+        idempotency_key: None,
     };
     let (done, params) = tokio::join!(thread.client().run_review(review), playing);
     assert_eq!(params, json!({ "threadId": "t", "target": { "type": "uncommittedChanges" }, "delivery": "detached" }));
