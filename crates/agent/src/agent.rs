@@ -288,13 +288,7 @@ impl Agent {
 
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
     /// process.
-    pub async fn start_turn(
-        &self,
-        params: TurnStartParams,
-        level: Level,
-        key: Option<RequestKey>,
-        reply: Reply<Turn>,
-    ) {
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, key: Option<RequestKey>, reply: Reply<Turn>) {
         self.threads.start_turn_with(params, &self.chooser(), level, key, reply).await;
     }
 

@@ -22,6 +22,11 @@ impl EventId {
         Self(u128::from(epoch) << 64)
     }
 
+    /// The id before the first event under a lease. Epochs of leases are in seconds, and grow also when the clock goes back.
+    pub(crate) fn before_lease(epoch: u64) -> Self {
+        Self::before(epoch.saturating_mul(1_000_000))
+    }
+
     /// An id after those of every thread so far, for an event of a thread that is not loaded.
     pub(crate) fn unlogged() -> Self {
         Self::before(next_epoch()).next()
@@ -47,8 +52,8 @@ impl FromStr for EventId {
     }
 }
 
-/// An epoch that is greater than any that this process has used, and than those of earlier processes as long as the
-/// clock does not go back.
+/// An epoch in microseconds that is greater than any that this process has used, and than those of earlier processes as
+/// long as the clock does not go back; see [`EventId::before_lease`].
 pub(crate) fn next_epoch() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0);

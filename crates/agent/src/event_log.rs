@@ -201,6 +201,12 @@ impl EventLog {
         self.state.lock().first.to_string()
     }
 
+    /// Raises the ids of later events above those of every earlier holder of the thread's lease.
+    pub fn follow_lease(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        state.last = state.last.max(EventId::before_lease(epoch));
+    }
+
     /// Drops the events that are kept.
     pub fn forget_recent(&self) {
         let mut state = self.state.lock();

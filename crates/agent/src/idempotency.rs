@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event_sink::Subscriber;
 use crate::lanes::LaneGuard;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, key_field};
 use crate::resume::ResumeSource;
 use crate::settings::Resolve;
 use crate::thread::{Opened, Reply};
@@ -20,7 +20,7 @@ const MAX_KEY: usize = 512;
 
 /// Returns the key of a request. `params` are all of its params, the key among them.
 pub fn request_key(method: &'static str, key: &str, params: &impl Serialize) -> Result<RequestKey, Refusal> {
-    let field = field(method);
+    let field = key_field(method);
     if key.is_empty() {
         return Err(Refusal::invalid(format!("{field} must not be empty")));
     }
@@ -29,15 +29,6 @@ pub fn request_key(method: &'static str, key: &str, params: &impl Serialize) -> 
     }
     let body = serde_json::to_vec(params).map_err(|error| Refusal::failed(error.to_string()))?;
     Ok(RequestKey { method, key: key.to_owned(), body: Sha256::digest(&body).to_vec() })
-}
-
-/// The param that has the key of a request.
-fn field(method: &str) -> &'static str {
-    if method.starts_with("turn/") { "clientUserMessageId" } else { "idempotencyKey" }
-}
-
-pub(crate) fn conflict(request: &RequestKey) -> Refusal {
-    Refusal::IdempotencyConflict { method: request.method, field: field(request.method), key: request.key.clone() }
 }
 
 /// The thread that a request with a key opens, and the right to open it.
@@ -52,7 +43,7 @@ pub struct ClaimedThread {
 const COPYING: &str = "copying ";
 
 fn claimed_id(request: &RequestKey, earlier: &EarlierRequest) -> Result<ThreadId, Refusal> {
-    let EarlierRequest::Same { answer, .. } = earlier else { return Err(conflict(request)) };
+    let EarlierRequest::Same { answer, .. } = earlier else { return Err(Refusal::idempotency_conflict(request)) };
     let id = answer.strip_prefix(COPYING).unwrap_or(answer);
     id.parse().map_err(|_| Refusal::failed("the stored id of a thread is invalid"))
 }

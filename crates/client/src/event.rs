@@ -71,7 +71,12 @@ impl Event {
         };
         let EventScope { thread_id, turn_id, thread, turn } = scope;
         let id = |whole: Option<WithId>| whole.map(|whole| whole.id);
-        Self { thread_id: thread_id.or_else(|| id(thread)), turn_id: turn_id.or_else(|| id(turn)), event_id: None, kind }
+        Self {
+            thread_id: thread_id.or_else(|| id(thread)),
+            turn_id: turn_id.or_else(|| id(turn)),
+            event_id: None,
+            kind,
+        }
     }
 
     pub(crate) fn of_thread(thread_id: impl Into<String>, kind: EventKind) -> Self {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use bytes::Bytes;
 use loomd_protocol::{
-    Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadReplay, ThreadResumeResponse, call, encode_error,
-    encode_notification, encode_request, encode_response,
+    Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadReplay, ThreadResumeResponse, call,
+    encode_error, encode_notification, encode_request, encode_response,
 };
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;

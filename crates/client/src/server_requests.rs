@@ -34,13 +34,7 @@ impl ServerRequests {
     }
 
     /// Has a request answered, unless it is being answered.
-    pub(crate) fn start(
-        &mut self,
-        id: RequestId,
-        method: &str,
-        params: Option<&RawValue>,
-        event_id: Option<u128>,
-    ) {
+    pub(crate) fn start(&mut self, id: RequestId, method: &str, params: Option<&RawValue>, event_id: Option<u128>) {
         if self.by_id.contains_key(&id) {
             // After `thread/resume` a server sends open requests again.
             return debug!(%id, "skipping a request that is being answered");

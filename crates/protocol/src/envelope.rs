@@ -54,8 +54,14 @@ pub enum Incoming<'a> {
         params: Option<&'a RawValue>,
         event_id: Option<Cow<'a, str>>,
     },
-    Response { id: RequestId, result: &'a RawValue },
-    Error { id: RequestId, error: RpcError },
+    Response {
+        id: RequestId,
+        result: &'a RawValue,
+    },
+    Error {
+        id: RequestId,
+        error: RpcError,
+    },
 }
 
 impl<'a> Incoming<'a> {

@@ -466,3 +466,23 @@ async fn an_open_approval_is_sent_once_to_a_client_that_comes_back_whether_it_ha
     assert_eq!(rejoin(&events, 4, before).await, Some(MissedEvents::Follow));
     assert_eq!(ids(&received, 4).len(), 3);
 }
+
+#[tokio::test]
+async fn ids_follow_the_lease_when_the_clock_was_set_back_and_events_before_are_still_known() {
+    let received = Arc::default();
+    let events = log(&received, &[1]);
+    events.publish(status()).await;
+    let first = ids(&received, 1)[0];
+    events.follow_lease(5);
+    events.publish(status()).await;
+    assert_eq!(ids(&received, 1)[1], first.next(), "an older lease changes nothing");
+    let lease = u64::try_from(jiff::Timestamp::now().as_second()).unwrap() + 1000;
+    events.follow_lease(lease);
+    events.publish(status()).await;
+    assert_eq!(ids(&received, 1)[2], EventId::before_lease(lease).next());
+    assert_eq!(events.after(first).map(|events| events.len()), Some(2));
+    events.follow_lease(u64::MAX);
+    events.publish(status()).await;
+    events.publish(status()).await;
+    assert!(ids(&received, 1).is_sorted_by(|one, next| one < next));
+}

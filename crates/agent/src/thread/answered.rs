@@ -1,54 +1,50 @@
 //! Requests to a thread that are carried out once, however often they are sent.
 
-use loomd_protocol::Turn as WireTurn;
 use loomd_store::{EarlierRequest, Position, RequestKey, WorkStore};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use super::op::Reply;
 use super::state::Thread;
-use crate::idempotency::conflict;
 use crate::refusal::Refusal;
 use crate::view::Persistence;
 
 /// The size of the pieces in which a rollout is searched.
 const PIECE: usize = 1024 * 1024;
 
-/// The answer to a request to a thread.
-pub(super) trait NotedAnswer: Serialize + DeserializeOwned {
-    /// What the rollout holds once the request has taken effect; `None` when that cannot be known.
-    fn trace(&self, request: &RequestKey) -> Option<String>;
+/// What the rollout has once a request has taken effect.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) enum Trace {
+    /// The user message, with the key as its id.
+    Message,
+    /// The turn.
+    Turn(String),
+    /// Not known: it may have taken effect although nothing was recorded.
+    Unknown,
 }
 
-impl NotedAnswer for WireTurn {
-    fn trace(&self, request: &RequestKey) -> Option<String> {
-        Some(if request.method == "turn/start" { quoted(&request.key) } else { self.id.clone() })
+impl Trace {
+    /// A text that occurs in the rollout.
+    fn text(&self, request: &RequestKey) -> Option<String> {
+        match self {
+            Self::Message => Some(serde_json::Value::from(request.key.as_str()).to_string()),
+            Self::Turn(turn_id) => Some(turn_id.clone()),
+            Self::Unknown => None,
+        }
     }
 }
 
-/// The id of a turn that was steered.
-impl NotedAnswer for String {
-    fn trace(&self, request: &RequestKey) -> Option<String> {
-        Some(quoted(&request.key))
-    }
-}
-
-/// A command of the user, which may have run although nothing of it was recorded.
-impl NotedAnswer for () {
-    fn trace(&self, _: &RequestKey) -> Option<String> {
-        None
-    }
-}
-
-/// The key of a message as its record has it.
-fn quoted(key: &str) -> String {
-    serde_json::Value::from(key).to_string()
+/// What is noted about a request.
+#[derive(Serialize, Deserialize)]
+struct Noted<T> {
+    answer: T,
+    trace: Trace,
 }
 
 impl Thread {
     /// Replies as to the earlier request with the same key, or with the refusal of a key that was used for another.
     /// Gives the reply back when the request is to be carried out.
-    pub(super) async fn unanswered<T: NotedAnswer>(
+    pub(super) async fn unanswered<T: DeserializeOwned>(
         &self,
         request: Option<&RequestKey>,
         reply: Reply<T>,
@@ -62,29 +58,31 @@ impl Thread {
         None
     }
 
-    async fn earlier_answer<T: NotedAnswer>(&self, request: &RequestKey) -> Result<Option<T>, Refusal> {
+    async fn earlier_answer<T: DeserializeOwned>(&self, request: &RequestKey) -> Result<Option<T>, Refusal> {
         let (answer, epoch) = match self.keys().earlier_request(Some(self.id), request.clone()).await? {
             None => return Ok(None),
-            Some(EarlierRequest::Different) => return Err(conflict(request)),
+            Some(EarlierRequest::Different) => return Err(Refusal::idempotency_conflict(request)),
             Some(EarlierRequest::Same { answer, epoch }) => (answer, epoch),
         };
-        let answer: T = serde_json::from_str(&answer).map_err(|error| Refusal::failed(error.to_string()))?;
+        let Noted { answer, trace } =
+            serde_json::from_str(&answer).map_err(|error| Refusal::failed(error.to_string()))?;
         // A process that ended right after it noted the answer may have done nothing else.
-        let trace = answer.trace(request).filter(|_| epoch != self.events.epoch());
-        match trace {
+        match trace.text(request).filter(|_| epoch != self.events.epoch()) {
             Some(trace) if !self.is_recorded(&trace).await? => Ok(None),
             _ => Ok(Some(answer)),
         }
     }
 
     /// Notes the answer to a request before it takes effect.
-    pub(super) async fn note_answer<T: NotedAnswer>(
+    pub(super) async fn note_answer(
         &self,
         request: Option<&RequestKey>,
-        answer: &T,
+        answer: &impl Serialize,
+        trace: Trace,
     ) -> Result<(), Refusal> {
         let Some(request) = request else { return Ok(()) };
-        let answer = serde_json::to_string(answer).map_err(|error| Refusal::failed(error.to_string()))?;
+        let answer =
+            serde_json::to_string(&Noted { answer, trace }).map_err(|error| Refusal::failed(error.to_string()))?;
         Ok(self.keys().note_answer(Some(self.id), request.clone(), answer, self.events.epoch()).await?)
     }
 

@@ -10,8 +10,8 @@ use loomd_protocol::{
     TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
 };
-use loomd_store::{Position, RequestKey};
 use loomd_store::rollout::{AgentStatus, CompletedItem};
+use loomd_store::{Position, RequestKey};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use uuid::Uuid;
 
+use super::answered::Trace;
 use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
@@ -74,9 +75,11 @@ impl Thread {
             self.settings_changed(&before).await;
             return self.steer_or_queue(answer, key, reply).await;
         }
-        let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
+        let turn_id = new_turn_id();
+        let trace = trace_of(&answer, &turn_id);
+        let work = Work::Answer(Box::new(answer));
         let shown = shown_turn(turn_id.clone(), &work);
-        let prepared = match self.note_answer(key.as_ref(), &shown).await {
+        let prepared = match self.note_answer(key.as_ref(), &shown, trace).await {
             Ok(()) => self.prepare_turn().await,
             Err(refusal) => Err(refusal),
         };
@@ -117,7 +120,7 @@ impl Thread {
             && !input.content.is_empty()
         {
             let shown = in_progress(running.turn_id.clone());
-            if let Err(refusal) = self.note_answer(key.as_ref(), &shown).await {
+            if let Err(refusal) = self.note_answer(key.as_ref(), &shown, Trace::Message).await {
                 return reply(Err(refusal));
             }
             for item in std::mem::take(&mut answer.context) {
@@ -137,7 +140,8 @@ impl Thread {
         }
         let turn_id = new_turn_id();
         let shown = in_progress(turn_id.clone());
-        if let Err(refusal) = self.note_answer(key.as_ref(), &shown).await {
+        let trace = trace_of(&answer, &turn_id);
+        if let Err(refusal) = self.note_answer(key.as_ref(), &shown, trace).await {
             return reply(Err(refusal));
         }
         reply(Ok(shown));
@@ -170,7 +174,7 @@ impl Thread {
         input: UserMessageInput,
         key: Option<RequestKey>,
     ) -> Result<String, Refusal> {
-        self.note_answer(key.as_ref(), &expected.to_owned()).await?;
+        self.note_answer(key.as_ref(), &expected, Trace::Message).await?;
         let steered = self.steer(expected, input);
         if steered.is_err() {
             self.forget_answer(key.as_ref()).await;
@@ -220,7 +224,8 @@ impl Thread {
     /// Starts a turn in place of the running one, which is interrupted.
     pub(crate) async fn replace(&mut self, work: Work, key: Option<RequestKey>, reply: Reply<WireTurn>) {
         let turn_id = new_turn_id();
-        if let Err(refusal) = self.note_answer(key.as_ref(), &shown_turn(turn_id.clone(), &work)).await {
+        let shown = shown_turn(turn_id.clone(), &work);
+        if let Err(refusal) = self.note_answer(key.as_ref(), &shown, Trace::Turn(turn_id.clone())).await {
             return reply(Err(refusal));
         }
         match &self.running {
@@ -244,7 +249,7 @@ impl Thread {
 
     /// Runs a command of the user: beside a running turn, else as a turn of its own.
     pub(crate) async fn shell_command(&mut self, command: String, key: Option<RequestKey>, reply: Reply<()>) {
-        if let Err(refusal) = self.note_answer(key.as_ref(), &()).await {
+        if let Err(refusal) = self.note_answer(key.as_ref(), &(), Trace::Unknown).await {
             return reply(Err(refusal));
         }
         if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular)
@@ -653,6 +658,14 @@ impl Thread {
                 false => self.show_completed(given_up(item), turn_id.into()).await,
             }
         }
+    }
+}
+
+/// What the rollout has of a turn once it has started.
+fn trace_of(answer: &AnswerWork, turn_id: &str) -> Trace {
+    match &answer.input {
+        TurnInput::User(input) if !input.content.is_empty() => Trace::Message,
+        _ => Trace::Turn(turn_id.to_owned()),
     }
 }
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification, ThreadReplayReason,
-    ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus, Turn as WireTurn,
-    TurnStatus,
+    ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
+    ThreadReplayReason, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus,
+    Turn as WireTurn, TurnStatus,
 };
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};

@@ -90,6 +90,8 @@ struct Run<'a> {
     thread: &'a str,
     /// Connections that were closed so far.
     disconnects: AtomicU32,
+    /// Approvals that were requested so far.
+    approvals: AtomicU32,
     /// The last event of the one who stayed, once all turns have ended.
     end: std::sync::OnceLock<u128>,
 }
@@ -98,6 +100,7 @@ impl Run<'_> {
     /// Follows the thread over many connections, each of which is closed after some events.
     async fn wander(&self, seed: u64, mut log: Log) -> Log {
         let mut random = Rng::with_seed(seed);
+        let mut approvals = 0;
         loop {
             let client = connect(self.server).await;
             let params = json!({ "threadId": self.thread, "afterEvent": log.last().to_string(), "excludeTurns": true });
@@ -109,9 +112,12 @@ impl Run<'_> {
             until("events", || {
                 let piece = events_after(&client, &request, self.thread);
                 let last = piece.iter().map(id_of).max().unwrap_or_default().max(log.last());
-                piece.len() >= wanted || self.end.get().is_some_and(|end| last >= *end)
+                // Everyone leaves while an approval is open: nothing else happens then.
+                let is_left = self.approvals.load(Ordering::Relaxed) > approvals;
+                is_left || piece.len() >= wanted || self.end.get().is_some_and(|end| last >= *end)
             })
             .await;
+            approvals = self.approvals.load(Ordering::Relaxed);
             log.extend(&events_after(&client, &request, self.thread));
             drop(client);
             self.disconnects.fetch_add(1, Ordering::Relaxed);
@@ -129,13 +135,14 @@ impl Run<'_> {
                 break;
             }
             let call = format!("call_{turn}");
-            let arguments = json!({ "command": "echo ran", "login": false });
+            let arguments = json!({ "command": "touch made", "login": false });
             let words: Vec<String> = (0..20).map(|word| format!("{turn}.{word} ")).collect();
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             model.reply(function_call("shell_command", arguments, &call)).reply(streamed(&words).drip());
             client.start_turn(self.thread, "go on").await;
             let (id, _) = client.server_request(APPROVAL).await;
             let before = self.disconnects.load(Ordering::Relaxed);
+            self.approvals.fetch_add(1, Ordering::Relaxed);
             until("disconnect", || self.disconnects.load(Ordering::Relaxed) > before).await;
             client.respond(&id, json!({ "decision": "accept" })).await;
             client.turn_completed(self.thread).await;
@@ -151,7 +158,13 @@ impl Run<'_> {
 
 /// Lets clients come and go during turns, and compares their logs with that of one who stays.
 async fn compare(server: &WsServer, model: &ScriptedModel, thread: &str, seed: u64, enough: u32) -> Log {
-    let run = Run { server, thread, disconnects: AtomicU32::new(0), end: std::sync::OnceLock::new() };
+    let run = Run {
+        server,
+        thread,
+        disconnects: AtomicU32::new(0),
+        approvals: AtomicU32::new(0),
+        end: std::sync::OnceLock::new(),
+    };
     let client = connect(server).await;
     let request = client.send_request("thread/resume", json!({ "threadId": thread })).await;
     let answer = client.response(&request).await.expect("it can be resumed");
@@ -163,7 +176,10 @@ async fn compare(server: &WsServer, model: &ScriptedModel, thread: &str, seed: u
     let (stayed, wandered) =
         tokio::join!(run.stay(model, &client, &request, enough), futures_util::future::join_all(wanderers));
     for log in wandered {
-        assert_eq!(log.events.iter().map(id_of).collect::<Vec<_>>(), stayed.events.iter().map(id_of).collect::<Vec<_>>());
+        assert_eq!(
+            log.events.iter().map(id_of).collect::<Vec<_>>(),
+            stayed.events.iter().map(id_of).collect::<Vec<_>>()
+        );
         assert_eq!(log.events, stayed.events);
     }
     stayed
@@ -244,7 +260,7 @@ async fn only_clients_that_asked_for_event_ids_see_them() {
     };
     assert_eq!(read(&without).await.get("eventId"), None);
     let before = id_of(&read(&with).await);
-    model.reply(function_call("shell_command", json!({ "command": "echo ran", "login": false }), "c1"));
+    model.reply(function_call("shell_command", json!({ "command": "touch made", "login": false }), "c1"));
     model.reply(streamed(&["a", "b"]));
     with.start_turn(&thread, "go").await;
     let (id, _) = with.server_request(APPROVAL).await;
@@ -277,7 +293,7 @@ async fn an_open_approval_is_sent_again_with_its_event_id_and_can_be_answered() 
     let server = launch().websocket(&home).await;
     let first = connect(&server).await;
     let thread = stored_thread(&first, &model, &home).await;
-    model.reply(function_call("shell_command", json!({ "command": "echo ran", "login": false }), "c1"));
+    model.reply(function_call("shell_command", json!({ "command": "touch made", "login": false }), "c1"));
     model.reply(message("done"));
     first.start_turn(&thread, "go").await;
     first.server_request(APPROVAL).await;

@@ -139,7 +139,7 @@ async fn forks_compactions_reviews_and_commands_are_carried_out_once_for_each_ke
     let fork = server.request("thread/fork", with(json!({}))).await.expect("a fork");
     let again = server.request("thread/fork", with(json!({}))).await.expect("the same");
     assert_eq!(again["thread"]["id"], fork["thread"]["id"]);
-    assert_eq!(again["thread"]["turns"], fork["thread"]["turns"]);
+    assert_eq!(again["thread"]["turns"][0]["items"], fork["thread"]["turns"][0]["items"]);
     assert_conflict(server.request("thread/fork", with(json!({ "excludeTurns": true }))).await);
 
     let count = home.work().join("count");

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loomd_agent::{
-    Caller, EventId, ForkBoundary, ForkThread, InitialPage, MissedEvents, Opened, PageRequest, Presence, Refusal, Reply, ResumeThread, Resumed,
-    StartThread, Subscriber, ThreadOverrides, parse_id,
+    Caller, EventId, ForkBoundary, ForkThread, InitialPage, MissedEvents, Opened, PageRequest, Presence, Refusal,
+    Reply, ResumeThread, Resumed, StartThread, Subscriber, ThreadOverrides, parse_id,
 };
 use loomd_organiser::Error;
 use loomd_protocol::{
@@ -21,7 +21,7 @@ use loomd_store::{GitPatch, RequestKey, ThreadId};
 
 use super::organise::{add_facts_to, organiser, presence, reason, refused};
 use super::projects;
-use super::turn::request_key;
+use super::request_key::request_key;
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
@@ -333,7 +333,9 @@ pub(super) fn caller(cx: &Context) -> Caller {
 
 fn parse_event_id(text: &str) -> Result<EventId, RpcError> {
     text.parse().map_err(|_| {
-        RpcError::invalid_request("invalid value for `afterEvent`: expected the `eventId` of an event, a decimal number")
+        RpcError::invalid_request(
+            "invalid value for `afterEvent`: expected the `eventId` of an event, a decimal number",
+        )
     })
 }
 

@@ -8,9 +8,9 @@ use loomd_protocol::{
     ThreadShellCommandParams, ThreadShellCommandResponse, Turn, TurnInterruptParams, TurnInterruptResponse,
     TurnStartParams, TurnStartResponse, TurnSteerParams, TurnSteerResponse, call,
 };
-use loomd_store::{RequestKey, ThreadId};
-use serde::Serialize;
+use loomd_store::ThreadId;
 
+use super::request_key::{message_key, request_key};
 use super::thread::caller;
 use crate::answer::Handled;
 use crate::context::Context;
@@ -91,23 +91,4 @@ pub(crate) async fn review(cx: &Context, params: ReviewStartParams) -> Handled<c
         cx.answer.reply(|(turn, id): (Turn, ThreadId)| ReviewStartResponse { turn, review_thread_id: id.to_string() });
     cx.app.agent.review(params, key, caller(cx), reply).await;
     Ok(answer)
-}
-
-/// The key of a request that the client may send again.
-pub(super) fn request_key(
-    method: &'static str,
-    key: Option<&str>,
-    params: &impl Serialize,
-) -> Result<Option<RequestKey>, RpcError> {
-    key.map(|key| loomd_agent::request_key(method, key, params)).transpose().map_err(wire_error)
-}
-
-/// The same for the id of a user message. Clients that did not ask for event ids may use an id twice.
-fn message_key(
-    cx: &Context,
-    method: &'static str,
-    id: Option<&str>,
-    params: &impl Serialize,
-) -> Result<Option<RequestKey>, RpcError> {
-    request_key(method, id.filter(|_| cx.client.event_ids), params)
 }
