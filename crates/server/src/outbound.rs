@@ -505,7 +505,8 @@ mod tests {
         }
         let sent: Vec<_> =
             sent[1..].iter().map(|message| (message["eventId"].clone(), message["params"]["delta"].clone())).collect();
-        let expected = [("2", "ab"), ("3", "1"), ("5", "cd")].map(|(id, text)| (id.into(), text.into()));
+        let expected = [("2", "ab"), ("3", "1"), ("5", "cd")]
+            .map(|(id, text)| (serde_json::Value::from(id), serde_json::Value::from(text)));
         assert_eq!(sent, expected);
     }
 
