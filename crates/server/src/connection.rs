@@ -148,7 +148,7 @@ impl Connection {
 
     async fn receive(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
-            Ok(Incoming::Request { id, method, params, trace }) => {
+            Ok(Incoming::Request { id, method, params, trace, .. }) => {
                 if let Some(parent) = trace.and_then(|trace| trace.traceparent)
                     && !is_traceparent(&parent)
                     && let Some(count) = self.unexpected.admit()
@@ -210,6 +210,9 @@ impl Connection {
             Err(error) => return self.refuse(id, RpcError::internal(error.to_string())),
         }
         let capabilities = params.capabilities.unwrap_or_default();
+        if capabilities.event_ids {
+            self.outbound.send_event_ids();
+        }
         let client = Arc::new(Client {
             identity: Arc::new(ClientIdentity {
                 user_agent,
@@ -222,6 +225,7 @@ impl Connection {
             version: params.client_info.version,
             level,
             experimental: capabilities.experimental_api,
+            event_ids: capabilities.event_ids,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
         let recipient = Recipient { client: Arc::clone(&client), outbound: Arc::clone(&self.outbound) };

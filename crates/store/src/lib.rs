@@ -36,4 +36,6 @@ pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, 
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};
-pub use work::{ClaimedMessage, Enqueued, Goal, MAX_QUEUED, QueuePage, QueuedMessage, WorkStore};
+pub use work::{
+    ClaimedMessage, EarlierRequest, Enqueued, Goal, MAX_QUEUED, QueuePage, QueuedMessage, RequestKey, WorkStore,
+};

@@ -10,8 +10,8 @@ use loomd_protocol::{
     TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
 };
-use loomd_store::Position;
 use loomd_store::rollout::{AgentStatus, CompletedItem};
+use loomd_store::{Position, RequestKey};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use uuid::Uuid;
 
+use super::answered::Trace;
 use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
@@ -52,6 +53,7 @@ impl Thread {
         mut params: TurnStartParams,
         chosen: Option<Box<CommandPolicy>>,
         level: Level,
+        key: Option<RequestKey>,
         reply: Reply<WireTurn>,
     ) {
         if params.input.is_empty() && params.tool_output.is_none() && level < Level::V0_166 {
@@ -71,19 +73,27 @@ impl Thread {
         }
         if self.running.is_some() {
             self.settings_changed(&before).await;
-            return self.steer_or_queue(answer, reply);
+            return self.steer_or_queue(answer, key, reply).await;
         }
-        let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
-        let prepared = match self.prepare_turn().await {
+        let turn_id = new_turn_id();
+        let trace = trace_of(&answer, &turn_id);
+        let work = Work::Answer(Box::new(answer));
+        let shown = shown_turn(turn_id.clone(), &work);
+        let prepared = match self.note_answer(key.as_ref(), &shown, trace).await {
+            Ok(()) => self.prepare_turn().await,
+            Err(refusal) => Err(refusal),
+        };
+        let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 self.settings = before;
+                self.forget_answer(key.as_ref()).await;
                 return reply(Err(refusal));
             }
         };
         // Before the answer: a client that gets it knows the settings of its turn.
         let prepared = self.settings_changed_under(&before, prepared).await;
-        reply(Ok(shown_turn(turn_id.clone(), &work)));
+        reply(Ok(shown));
         self.launch(prepared, turn_id.clone(), work).await;
         self.publish_disallowed(turn_id, disallowed).await;
     }
@@ -91,7 +101,7 @@ impl Thread {
     /// Starts a turn with the thread's settings, or adds the input to the running one.
     pub(crate) async fn submit(&mut self, input: Vec<UserInput>, reply: Reply<WireTurn>) {
         if self.running.is_some() {
-            return self.steer_or_queue(AnswerWork::user(input), reply);
+            return self.steer_or_queue(AnswerWork::user(input), None, reply).await;
         }
         let work = Work::Answer(Box::new(AnswerWork::user(input)));
         if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
@@ -101,7 +111,7 @@ impl Thread {
 
     /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
     /// output schema, which is that of a whole turn.
-    fn steer_or_queue(&mut self, mut answer: AnswerWork, reply: Reply<WireTurn>) {
+    async fn steer_or_queue(&mut self, mut answer: AnswerWork, key: Option<RequestKey>, reply: Reply<WireTurn>) {
         if let Some(running) = &self.running
             && running.kind == TurnKind::Regular
             && !running.is_stopping()
@@ -109,22 +119,32 @@ impl Thread {
             && let TurnInput::User(input) = &mut answer.input
             && !input.content.is_empty()
         {
+            let shown = in_progress(running.turn_id.clone());
+            if let Err(refusal) = self.note_answer(key.as_ref(), &shown, Trace::Message).await {
+                return reply(Err(refusal));
+            }
             for item in std::mem::take(&mut answer.context) {
                 if let Err(Input::Injected(item)) = running.inbox.put(Input::Injected(Box::new(item))) {
                     answer.context.push(*item);
                 }
             }
             match running.inbox.put(Input::User(std::mem::take(input))) {
-                Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
+                Ok(()) => return reply(Ok(shown)),
                 Err(Input::User(refused)) => *input = refused,
                 Err(Input::Injected(_) | Input::Agent { .. }) => {}
             }
         }
         if self.queued.len() >= MAX_QUEUED {
+            self.forget_answer(key.as_ref()).await;
             return reply(Err(Refusal::invalid("too many turns wait for the running one")));
         }
         let turn_id = new_turn_id();
-        reply(Ok(in_progress(turn_id.clone())));
+        let shown = in_progress(turn_id.clone());
+        let trace = trace_of(&answer, &turn_id);
+        if let Err(refusal) = self.note_answer(key.as_ref(), &shown, trace).await {
+            return reply(Err(refusal));
+        }
+        reply(Ok(shown));
         self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false });
     }
 
@@ -147,7 +167,22 @@ impl Thread {
         }
     }
 
-    pub(crate) fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
+    /// Adds input to the running turn, once for each key.
+    pub(crate) async fn steer_once(
+        &self,
+        expected: &str,
+        input: UserMessageInput,
+        key: Option<RequestKey>,
+    ) -> Result<String, Refusal> {
+        self.note_answer(key.as_ref(), &expected, Trace::Message).await?;
+        let steered = self.steer(expected, input);
+        if steered.is_err() {
+            self.forget_answer(key.as_ref()).await;
+        }
+        steered
+    }
+
+    fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
         let none = || Refusal::invalid("no active turn to steer");
         let running = self.running.as_ref().ok_or_else(none)?;
         if running.turn_id != expected {
@@ -187,11 +222,16 @@ impl Thread {
     }
 
     /// Starts a turn in place of the running one, which is interrupted.
-    pub(crate) async fn replace(&mut self, work: Work, reply: Reply<WireTurn>) {
+    pub(crate) async fn replace(&mut self, work: Work, key: Option<RequestKey>, reply: Reply<WireTurn>) {
         let turn_id = new_turn_id();
+        let shown = shown_turn(turn_id.clone(), &work);
+        if let Err(refusal) = self.note_answer(key.as_ref(), &shown, Trace::Turn(turn_id.clone())).await {
+            return reply(Err(refusal));
+        }
         match &self.running {
             None => {
                 if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
+                    self.forget_answer(key.as_ref()).await;
                     refuse(reply, refusal);
                 }
             }
@@ -208,7 +248,10 @@ impl Thread {
     }
 
     /// Runs a command of the user: beside a running turn, else as a turn of its own.
-    pub(crate) async fn shell_command(&mut self, command: String, reply: Reply<()>) {
+    pub(crate) async fn shell_command(&mut self, command: String, key: Option<RequestKey>, reply: Reply<()>) {
+        if let Err(refusal) = self.note_answer(key.as_ref(), &(), Trace::Unknown).await {
+            return reply(Err(refusal));
+        }
         if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular)
             && let Some(hold) = running.inbox.hold()
         {
@@ -223,11 +266,13 @@ impl Thread {
         let reply: Reply<WireTurn> = Box::new(|turn| reply(turn.map(|_| ())));
         let (turn_id, work) = (new_turn_id(), Work::ShellCommand { command });
         if self.queued.len() >= MAX_QUEUED {
+            self.forget_answer(key.as_ref()).await;
             reply(Err(Refusal::invalid("too many turns wait for the running one")));
         } else if self.running.is_some() {
             reply(Ok(in_progress(turn_id.clone())));
             self.queued.push_back(QueuedTurn { turn_id, work, replaces: false });
         } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
+            self.forget_answer(key.as_ref()).await;
             refuse(reply, refusal);
         }
     }
@@ -613,6 +658,14 @@ impl Thread {
                 false => self.show_completed(given_up(item), turn_id.into()).await,
             }
         }
+    }
+}
+
+/// What the rollout has of a turn once it has started.
+fn trace_of(answer: &AnswerWork, turn_id: &str) -> Trace {
+    match &answer.input {
+        TurnInput::User(input) if !input.content.is_empty() => Trace::Message,
+        _ => Trace::Turn(turn_id.to_owned()),
     }
 }
 

@@ -151,7 +151,7 @@ impl World {
             input: input(text),
             client_user_message_id: None,
         };
-        answered(async |reply| self.threads.steer(params, reply).await).await
+        answered(async |reply| self.threads.steer(params, None, reply).await).await
     }
 
     pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {
@@ -159,7 +159,7 @@ impl World {
     }
 
     pub async fn compact(&self, id: ThreadId) -> String {
-        let turn: Result<Turn, _> = answered(async |reply| self.threads.compact(id, reply).await).await;
+        let turn: Result<Turn, _> = answered(async |reply| self.threads.compact(id, None, reply).await).await;
         turn.expect("a turn").id
     }
 

@@ -29,6 +29,7 @@ pub(crate) mod projects;
 pub(crate) mod queue;
 pub(crate) mod read_state;
 pub(crate) mod realtime;
+mod request_key;
 pub(crate) mod sample;
 pub(crate) mod search;
 pub(crate) mod sections;

@@ -1,10 +1,11 @@
-//! What threads are to do while they are idle: their goals, and their queues of user messages. Both are stored beside
-//! the rollouts, in one database that the processes of a home share. Every change is a transaction, and is on the disk
+//! What threads are to do while they are idle: their goals, and their queues of user messages; and the requests that
+//! must not be carried out twice. All are stored beside the rollouts, in one database that the processes of a home share. Every change is a transaction, and is on the disk
 //! when it is acknowledged. Nothing is opened or created before it is needed.
 //!
 //! The database does not decide who works: a caller starts idle work only while it holds the thread's lease, and claims
 //! a queued message under it.
 
+mod answered;
 mod database;
 mod goal;
 mod queue;
@@ -19,10 +20,11 @@ use crate::ThreadId;
 use crate::error::Result;
 use crate::file::off_thread;
 
+pub use answered::{EarlierRequest, RequestKey};
 pub use goal::Goal;
 pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage};
 
-/// The goals and queues of all threads of a store. Cheap to clone.
+/// The goals, queues and answered requests of all threads of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkStore(Arc<Inner>);
 
@@ -53,7 +55,7 @@ impl WorkStore {
     /// Removes the goal and the queue of a thread that is deleted.
     pub async fn forget(&self, id: ThreadId) -> Result<()> {
         self.read((), move |connection| {
-            for table in ["goals", "queue", "started"] {
+            for table in ["goals", "queue", "started", "answered"] {
                 connection.execute(&format!("DELETE FROM {table} WHERE thread_id = ?1"), [id.to_string()])?;
             }
             Ok(())
