@@ -72,6 +72,7 @@ impl World {
         let config = loomd_config::resolve(&loaded).expect("a configuration");
         let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
         ResolvedSettings {
+            budget: None,
             settings: Settings {
                 model: "scripted-model".into(),
                 model_provider: config.config.model_provider().to_owned(),
