@@ -25,7 +25,7 @@ pub(crate) use spending::{Checked, Spending, SpendingOf};
 pub(crate) use thread::ThreadSpending;
 
 /// The folder of the ledger in the home.
-const FOLDER: &str = "loomd-ledger";
+const FOLDER: &str = "loomd/ledger";
 
 /// How long a budget waits for entries that are about to be written.
 const FLUSH: Duration = Duration::from_secs(2);

@@ -47,5 +47,6 @@ mod socket_activation;
 mod threads;
 mod two_servers;
 mod unix_socket;
+mod usage;
 mod websocket;
 mod workspace;
