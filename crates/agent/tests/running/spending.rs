@@ -102,8 +102,7 @@ async fn a_runaway_loop_of_tool_calls_stops_within_one_step() {
     assert_eq!(world.ask(id, "loop").await, "failed");
     assert_eq!(fs::read_to_string(&counter).unwrap().lines().count(), 3);
     assert_eq!(world.model.calls().len(), 3);
-    let (message, _) = failure(&world);
-    assert_eq!(message, "budget exceeded: this turn has spent 3 of 3 tool calls");
+    assert_eq!(failure(&world).0, "budget exceeded: this turn has spent 3 of 3 tool calls");
     // Every item that started has completed.
     assert_eq!(world.received.of("item/started").len(), world.received.of("item/completed").len());
     // The next turn has a budget of its own.
@@ -138,8 +137,8 @@ async fn a_turn_is_warned_at_four_fifths_and_fails_with_what_it_spent() {
     assert_eq!(world.ended(&turn).await, "failed");
     assert_eq!(world.model.calls().len(), 3);
     assert_eq!(warnings(&world), ["more than 80% of a budget is spent: this turn has spent 82 of 100 tokens"]);
-    let (message, _) = failure(&world);
-    assert_eq!(message, "budget exceeded: this turn has spent 123 of 100 tokens");
+    let message = "budget exceeded: this turn has spent 123 of 100 tokens";
+    assert_eq!(failure(&world), (message.into(), json!("sessionBudgetExceeded")));
 }
 
 #[tokio::test]

@@ -268,12 +268,11 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
 }
 
 impl RouterState {
-    /// Whether the client of a request may use the server; else the response to it.
-    #[expect(clippy::result_large_err, reason = "made once per refused connection")]
-    fn admit(&self, parts: &Parts) -> Result<(), Response> {
+    /// The response to a client that may not use the server.
+    fn refusal(&self, parts: &Parts) -> Option<Response> {
         if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
             debug!(reason, "refused a client");
-            return Err((StatusCode::FORBIDDEN, *reason).into_response());
+            return Some((StatusCode::FORBIDDEN, *reason).into_response());
         }
         if let Err(reason) = self.guard.check(&parts.headers) {
             debug!(reason, "refused a client");
@@ -281,16 +280,16 @@ impl RouterState {
                 .status(StatusCode::UNAUTHORIZED)
                 .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
                 .body(Body::from(reason));
-            return Err(refusal.unwrap_or_default());
+            return Some(refusal.unwrap_or_default());
         }
-        Ok(())
+        None
     }
 }
 
 /// `GET /metrics`: the figures of the server, for clients that might as well open a websocket.
 async fn metrics(State(listening): State<RouterState>, request: Request) -> Response {
     let (parts, _) = request.into_parts();
-    if let Err(refusal) = listening.admit(&parts) {
+    if let Some(refusal) = listening.refusal(&parts) {
         return refusal;
     }
     let text = render(&figures(&listening.app));
@@ -304,7 +303,7 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    if let Err(refusal) = listening.admit(&parts) {
+    if let Some(refusal) = listening.refusal(&parts) {
         return refusal;
     }
     if listening.clients.len() >= limits::MAX_CLIENTS {
