@@ -24,8 +24,8 @@ pub use level::Level;
 pub use methods::*;
 pub use open::*;
 pub use path::AbsolutePathBuf;
-pub use serde_util::amount;
 pub use secret::Secret;
+pub use serde_util::amount;
 pub use table::{Call, DecodeError, IgnoredParams, MethodInfo, NoParams, ServerCall, Stability};
 pub use types::*;
 

@@ -23,10 +23,9 @@ where
 pub fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<f64>, D::Error> {
     let amount = Option::<f64>::deserialize(deserializer)?;
     match amount {
-        Some(amount) if !amount.is_finite() || amount < 0.0 => Err(serde::de::Error::invalid_value(
-            serde::de::Unexpected::Float(amount),
-            &"an amount of at least 0",
-        )),
+        Some(amount) if !amount.is_finite() || amount < 0.0 => {
+            Err(serde::de::Error::invalid_value(serde::de::Unexpected::Float(amount), &"an amount of at least 0"))
+        }
         amount => Ok(amount),
     }
 }
