@@ -26,6 +26,7 @@ use crate::goals::GoalLimits;
 use crate::idempotency::ClaimedThread;
 use crate::lanes::LaneGuard;
 use crate::mcp::{self, McpServices, StatusDetail};
+use crate::metering::Metering;
 use crate::open::{
     ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
 };
@@ -139,6 +140,11 @@ impl Agent {
     /// Where the configuration is read from.
     pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
         &self.opener.sources
+    }
+
+    /// What model calls, tools and turns spend.
+    pub fn metering(&self) -> &Arc<Metering> {
+        &self.opener.services.metering
     }
 
     /// All threads, for requests that open none.

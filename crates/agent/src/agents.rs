@@ -297,6 +297,7 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
         memory_mode: None,
         preview: None,
         git: None,
+        budget: None,
     }
 }
 

@@ -428,6 +428,7 @@ impl Threads {
             skill_needs: Arc::default(),
             mcp,
         };
+        agent_tree.spending.set_budget(meta.budget.as_ref());
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
@@ -637,6 +638,7 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta
         memory_mode: None,
         preview: None,
         git: None,
+        budget: resolved.budget.clone(),
     }
 }
 

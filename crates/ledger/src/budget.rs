@@ -1,6 +1,7 @@
 //! What may be spent, and how much of it was.
 
 use std::fmt;
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use crate::{Entry, Money};
@@ -25,16 +26,6 @@ pub struct Spent {
     pub time: Duration,
 }
 
-/// How close the spending is to a budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Margin {
-    Within,
-    /// At least four fifths of a limit are spent.
-    Near(Limit),
-    /// All of a limit is spent.
-    Exceeded(Limit),
-}
-
 /// A limit of a budget, with what was spent of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Limit {
@@ -57,6 +48,16 @@ impl fmt::Display for Limit {
     }
 }
 
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.tokens = self.tokens.saturating_add(other.tokens);
+        self.money += other.money;
+        self.model_calls = self.model_calls.saturating_add(other.model_calls);
+        self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
+        self.time = self.time.saturating_add(other.time);
+    }
+}
+
 impl Spent {
     pub fn add(&mut self, entry: &Entry) {
         match entry {
@@ -73,13 +74,52 @@ impl Spent {
     }
 }
 
+impl Limit {
+    /// A number from 0 to 4 that tells the kinds of limits apart.
+    pub fn kind(&self) -> u8 {
+        match self {
+            Self::Tokens { .. } => 0,
+            Self::Money { .. } => 1,
+            Self::ModelCalls { .. } => 2,
+            Self::ToolCalls { .. } => 3,
+            Self::Time { .. } => 4,
+        }
+    }
+}
+
 impl Budget {
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }
 
-    /// How close `spent` is: the first limit that is exceeded, else the first that is near.
-    pub fn check(&self, spent: &Spent) -> Margin {
+    /// The lower limit of both, for each kind.
+    pub fn and(&self, other: &Self) -> Self {
+        fn lower<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
+            match (a, b) {
+                (Some(a), Some(b)) => Some(if b < a { b } else { a }),
+                (a, b) => a.or(b),
+            }
+        }
+        Self {
+            tokens: lower(self.tokens, other.tokens),
+            money: lower(self.money, other.money),
+            model_calls: lower(self.model_calls, other.model_calls),
+            tool_calls: lower(self.tool_calls, other.tool_calls),
+            time: lower(self.time, other.time),
+        }
+    }
+
+    /// The first limit of which all is spent.
+    pub fn exceeded(&self, spent: &Spent) -> Option<Limit> {
+        self.shares(spent).find(|(share, _)| *share == Share::All).map(|(_, limit)| limit)
+    }
+
+    /// The limits of which at least four fifths are spent, and not all.
+    pub fn near(&self, spent: &Spent) -> impl Iterator<Item = Limit> {
+        self.shares(spent).filter(|(share, _)| *share == Share::Most).map(|(_, limit)| limit)
+    }
+
+    fn shares(&self, spent: &Spent) -> impl Iterator<Item = (Share, Limit)> {
         let limits = [
             self.tokens.map(|limit| (share(spent.tokens, limit), Limit::Tokens { spent: spent.tokens, limit })),
             self.money.map(|limit| (share(spent.money.0, limit.0), Limit::Money { spent: spent.money, limit })),
@@ -92,19 +132,12 @@ impl Budget {
                 (share(millis(spent.time), millis(limit)), Limit::Time { spent: spent.time, limit })
             }),
         ];
-        let mut near = Margin::Within;
-        for (share, limit) in limits.into_iter().flatten() {
-            match share {
-                Share::All => return Margin::Exceeded(limit),
-                Share::Most if near == Margin::Within => near = Margin::Near(limit),
-                _ => {}
-            }
-        }
-        near
+        limits.into_iter().flatten()
     }
 }
 
 /// The part of a limit that is spent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Share {
     Little,
     Most,
@@ -126,32 +159,42 @@ mod tests {
     #[test]
     fn four_fifths_are_near_and_all_is_exceeded() {
         let budget = Budget { tokens: Some(100), ..Budget::default() };
-        let check = |tokens| budget.check(&Spent { tokens, ..Spent::default() });
-        assert_eq!(check(79), Margin::Within);
-        assert_eq!(check(80), Margin::Near(Limit::Tokens { spent: 80, limit: 100 }));
-        assert_eq!(check(99), Margin::Near(Limit::Tokens { spent: 99, limit: 100 }));
-        assert_eq!(check(100), Margin::Exceeded(Limit::Tokens { spent: 100, limit: 100 }));
-        assert_eq!(check(u64::MAX), Margin::Exceeded(Limit::Tokens { spent: u64::MAX, limit: 100 }));
+        let check = |tokens| {
+            let spent = Spent { tokens, ..Spent::default() };
+            (budget.near(&spent).next(), budget.exceeded(&spent))
+        };
+        let at = |spent| Some(Limit::Tokens { spent, limit: 100 });
+        assert_eq!(check(79), (None, None));
+        assert_eq!(check(80), (at(80), None));
+        assert_eq!(check(99), (at(99), None));
+        assert_eq!(check(100), (None, at(100)));
+        assert_eq!(check(u64::MAX), (None, at(u64::MAX)));
     }
 
     #[test]
-    fn an_exceeded_limit_comes_before_a_near_one() {
+    fn all_near_limits_are_reported_and_the_first_exceeded_one() {
         let budget =
             Budget { tokens: Some(100), tool_calls: Some(3), time: Some(Duration::from_secs(60)), ..Budget::default() };
         let spent = Spent { tokens: 90, tool_calls: 3, time: Duration::from_secs(50), ..Spent::default() };
-        assert_eq!(budget.check(&spent), Margin::Exceeded(Limit::ToolCalls { spent: 3, limit: 3 }));
-        assert_eq!(
-            budget.check(&Spent { tool_calls: 0, ..spent }),
-            Margin::Near(Limit::Tokens { spent: 90, limit: 100 })
-        );
+        assert_eq!(budget.exceeded(&spent), Some(Limit::ToolCalls { spent: 3, limit: 3 }));
+        let near: Vec<_> = budget.near(&spent).map(|limit| limit.to_string()).collect();
+        assert_eq!(near, ["90 of 100 tokens", "50 of 60 seconds"]);
     }
 
     #[test]
     fn nothing_is_exceeded_without_limits() {
         let spent = Spent { tokens: u64::MAX, model_calls: u64::MAX, ..Spent::default() };
-        assert_eq!(Budget::default().check(&spent), Margin::Within);
+        assert_eq!(Budget::default().exceeded(&spent), None);
         // A budget of nothing allows nothing.
         let none = Budget { model_calls: Some(0), ..Budget::default() };
-        assert_eq!(none.check(&Spent::default()), Margin::Exceeded(Limit::ModelCalls { spent: 0, limit: 0 }));
+        assert_eq!(none.exceeded(&Spent::default()), Some(Limit::ModelCalls { spent: 0, limit: 0 }));
+    }
+
+    #[test]
+    fn the_lower_limit_of_two_budgets_applies() {
+        let a = Budget { tokens: Some(5), model_calls: Some(7), ..Budget::default() };
+        let b = Budget { tokens: Some(9), money: Some(Money(1)), ..Budget::default() };
+        let both = Budget { tokens: Some(5), money: Some(Money(1)), model_calls: Some(7), ..Budget::default() };
+        assert_eq!((a.and(&b), b.and(&a)), (both, both));
     }
 }

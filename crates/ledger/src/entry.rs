@@ -11,23 +11,29 @@ use crate::Money;
 #[serde(tag = "type", rename_all = "camelCase")]
 pub enum Entry {
     Call(ModelCall),
-    Turn(TurnEnd),
+    Turn(TurnWork),
 }
 
-/// A model call that reported its usage.
+/// A model call that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ModelCall {
     /// When it ended, in milliseconds since 1970.
     pub at_ms: i64,
     pub thread_id: String,
+    /// The thread at the root of its tree of agents, unless that is itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_thread_id: Option<String>,
     pub turn_id: String,
-    /// The name of the client that started the thread.
+    /// The name of the client that opened the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client: Option<String>,
     pub purpose: Purpose,
     pub provider: String,
     pub model: String,
+    #[serde(default)]
+    pub outcome: Outcome,
+    /// Zeros when the provider reported no usage, as of most calls that fail.
     pub tokens: Tokens,
     /// `None` if the model has no configured price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,16 +41,53 @@ pub struct ModelCall {
     pub duration_ms: u64,
 }
 
-/// The end of a turn.
+/// Work of a turn since its last entry of this kind, or since its start. Every turn has one at its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct TurnEnd {
+pub struct TurnWork {
     /// In milliseconds since 1970.
     pub at_ms: i64,
     pub thread_id: String,
+    /// The thread at the root of its tree of agents, unless that is itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub root_thread_id: Option<String>,
     pub turn_id: String,
     pub tool_calls: u64,
     pub duration_ms: u64,
+    /// Since the start of the turn.
+    pub elapsed_ms: u64,
+}
+
+/// How a model call ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Outcome {
+    #[default]
+    Completed,
+    Failed,
+    /// The turn was interrupted before the last event.
+    Cancelled,
+    #[serde(other)]
+    Other,
+}
+
+impl Entry {
+    /// In milliseconds since 1970.
+    pub fn at_ms(&self) -> i64 {
+        match self {
+            Self::Call(call) => call.at_ms,
+            Self::Turn(turn) => turn.at_ms,
+        }
+    }
+
+    /// Whether it belongs to a thread or to one of its child agents.
+    pub fn is_of(&self, thread_id: &str) -> bool {
+        let (own, root) = match self {
+            Self::Call(call) => (&call.thread_id, &call.root_thread_id),
+            Self::Turn(turn) => (&turn.thread_id, &turn.root_thread_id),
+        };
+        own == thread_id || root.as_deref() == Some(thread_id)
+    }
 }
 
 /// Why a model was called.
@@ -53,6 +96,8 @@ pub struct TurnEnd {
 pub enum Purpose {
     #[default]
     Turn,
+    /// A review turn.
+    Review,
     Compaction,
     /// The decision of an automatic reviewer about an approval.
     Approval,

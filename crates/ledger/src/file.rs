@@ -40,7 +40,7 @@ impl Ledger {
 
     /// Appends an entry. Blocks for a write of some hundred bytes.
     pub fn append(&self, entry: &Entry) -> io::Result<()> {
-        let month = month_of(day_of(at(entry)));
+        let month = month_of(day_of(entry.at_ms()));
         let mut current = self.current.lock();
         if current.as_ref().is_none_or(|(open, _)| *open != month) {
             loomd_private::create_dir_all(&self.folder)?;
@@ -66,18 +66,20 @@ impl Ledger {
         months.retain(|month| *month >= first && *month <= last);
         let files: Vec<PathBuf> = months.iter().map(|month| self.path(month)).collect();
         let entries = files.into_iter().filter_map(|file| Lines::open(&file, 0).ok()).flatten();
-        entries.filter_map(Line::entry).filter(move |entry| days.contains(&day_of(at(entry))))
+        entries.filter_map(Line::entry).filter(move |entry| days.contains(&day_of(entry.at_ms())))
     }
 
-    /// Everything that was ever spent by a thread. Reads the whole ledger.
-    pub fn spent_by_thread(&self, thread_id: &str) -> Spent {
+    /// Everything that a thread and its child agents have spent since a day, which is not after its creation.
+    pub fn spent_by_thread(&self, thread_id: &str, since: Date) -> Spent {
         let mut spent = Spent::default();
-        for entry in self.entries(Date::MIN..=Date::MAX) {
-            let of = match &entry {
-                Entry::Call(call) => &call.thread_id,
-                Entry::Turn(turn) => &turn.thread_id,
-            };
-            if of == thread_id {
+        let first = month_of(since);
+        let months = self.months().into_iter().filter(|month| *month >= first);
+        for line in months.filter_map(|month| Lines::open(&self.path(&month), 0).ok()).flatten() {
+            // Most lines are of other threads, and are not decoded.
+            if memchr::memmem::find(&line.bytes, thread_id.as_bytes()).is_none() {
+                continue;
+            }
+            if let Some(entry) = line.entry().filter(|entry| entry.is_of(thread_id)) {
                 spent.add(&entry);
             }
         }
@@ -86,21 +88,27 @@ impl Ledger {
 
     /// What all processes of the home have spent on the day of `now`, in UTC. Reads what was added since the last call.
     pub fn spent_today(&self, now: Timestamp) -> Spent {
-        let day = now.to_zoned(TimeZone::UTC).date();
-        let mut today = self.today.lock();
-        let known = today.take().filter(|today| today.day == day);
+        let day = today(now);
+        let mut known_today = self.today.lock();
+        let known = known_today.take().filter(|today| today.day == day);
         let mut known = known.unwrap_or(Today { day, place: 0, spent: Spent::default() });
         if let Ok(lines) = Lines::open(&self.path(&month_of(day)), known.place) {
             for line in lines {
                 known.place = line.end;
-                if let Some(entry) = line.entry().filter(|entry| day_of(at(entry)) == day) {
+                if let Some(entry) = line.entry().filter(|entry| day_of(entry.at_ms()) == day) {
                     known.spent.add(&entry);
                 }
             }
         }
         let spent = known.spent;
-        *today = Some(known);
+        *known_today = Some(known);
         spent
+    }
+
+    /// Blocks writes as long as the result is held.
+    #[cfg(test)]
+    pub(crate) fn hang(&self) -> impl Drop + '_ {
+        self.current.lock()
     }
 
     fn months(&self) -> Vec<Month> {
@@ -179,16 +187,14 @@ impl Iterator for Lines {
     }
 }
 
-fn at(entry: &Entry) -> i64 {
-    match entry {
-        Entry::Call(call) => call.at_ms,
-        Entry::Turn(turn) => turn.at_ms,
-    }
-}
-
 /// The day of a moment in UTC. Moments that no calendar has count as 1970.
 pub(crate) fn day_of(at_ms: i64) -> Date {
     Timestamp::from_millisecond(at_ms).unwrap_or_default().to_zoned(TimeZone::UTC).date()
+}
+
+/// The day of a moment, as the ledger counts days: in UTC.
+pub fn today(now: Timestamp) -> Date {
+    now.to_zoned(TimeZone::UTC).date()
 }
 
 fn month_of(day: Date) -> Month {
@@ -204,7 +210,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{ModelCall, Money, Tokens, TurnEnd};
+    use crate::{ModelCall, Money, Tokens, TurnWork};
 
     fn at_noon(day: Date) -> i64 {
         day.at(12, 0, 0, 0).to_zoned(TimeZone::UTC).unwrap().timestamp().as_millisecond()
@@ -267,13 +273,31 @@ mod tests {
         ours.append(&call(DAY, "t", 1)).unwrap();
         theirs.append(&call(DAY, "u", 2)).unwrap();
         assert_eq!(ours.spent_today(now()).tokens, 3);
-        theirs.append(&Entry::Turn(TurnEnd { at_ms: at_noon(DAY), tool_calls: 4, ..TurnEnd::default() })).unwrap();
+        theirs.append(&Entry::Turn(TurnWork { at_ms: at_noon(DAY), tool_calls: 4, ..TurnWork::default() })).unwrap();
         let spent = ours.spent_today(now());
         assert_eq!((spent.tokens, spent.money, spent.model_calls, spent.tool_calls), (3, Money(30), 2, 4));
         let tomorrow = now() + 24.hours();
         assert_eq!(ours.spent_today(tomorrow), Spent::default());
         ours.append(&call(DAY.tomorrow().unwrap(), "t", 5)).unwrap();
         assert_eq!(ours.spent_today(tomorrow).tokens, 5);
+    }
+
+    #[test]
+    fn a_thread_has_spent_what_its_child_agents_have_spent() {
+        let dir = tempfile::tempdir().unwrap();
+        let ledger = Ledger::new(dir.path().into());
+        let child = |root: &str| match call(DAY, "child", 5) {
+            Entry::Call(call) => Entry::Call(ModelCall { root_thread_id: Some(root.into()), ..call }),
+            entry => entry,
+        };
+        for entry in [call(DAY, "a", 1), call(DAY, "b", 2), child("a"), child("b"), call(DAY, "a", 3)] {
+            ledger.append(&entry).unwrap();
+        }
+        let work = TurnWork { at_ms: at_noon(DAY), thread_id: "a".into(), tool_calls: 2, ..TurnWork::default() };
+        ledger.append(&Entry::Turn(work)).unwrap();
+        let spent = ledger.spent_by_thread("a", DAY);
+        assert_eq!((spent.tokens, spent.model_calls, spent.tool_calls), (9, 3, 2));
+        assert_eq!(ledger.spent_by_thread("a", date(2026, 12, 1)), Spent::default());
     }
 
     #[test]
@@ -292,7 +316,7 @@ mod tests {
         });
         let ledger = Ledger::new(dir.path().into());
         assert_eq!(ledger.entries(DAY..=DAY).count(), 800);
-        assert_eq!(ledger.spent_by_thread("2").tokens, 200);
+        assert_eq!(ledger.spent_by_thread("2", DAY).tokens, 200);
     }
 
     proptest! {

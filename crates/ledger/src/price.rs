@@ -73,15 +73,12 @@ impl Price {
     }
 }
 
-/// Prices by model, or by provider and model as `provider/model`, which takes precedence.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Prices(pub BTreeMap<String, Price>);
-
-impl Prices {
-    pub fn of(&self, provider: &str, model: &str, tokens: &Tokens) -> Option<Money> {
-        let price = self.0.get(&format!("{provider}/{model}")).or_else(|| self.0.get(model))?;
-        Some(price.of(tokens))
+/// The price of a model in a table with keys `model` and `provider/model`, which takes precedence.
+pub fn find_price<'a, P>(prices: &'a BTreeMap<String, P>, provider: &str, model: &str) -> Option<&'a P> {
+    if prices.is_empty() {
+        return None;
     }
+    prices.get(&format!("{provider}/{model}")).or_else(|| prices.get(model))
 }
 
 #[cfg(test)]
@@ -113,11 +110,9 @@ mod tests {
 
     #[test]
     fn the_price_of_a_providers_model_takes_precedence() {
-        let price = |input| Price { input, ..Price::default() };
-        let prices = Prices(BTreeMap::from([("m".into(), price(1.0)), ("p/m".into(), price(2.0))]));
-        let tokens = Tokens { input: 1_000_000, ..Tokens::default() };
-        assert_eq!(prices.of("p", "m", &tokens), Some(Money::from_dollars(2.0)));
-        assert_eq!(prices.of("q", "m", &tokens), Some(Money::from_dollars(1.0)));
-        assert_eq!(prices.of("q", "n", &tokens), None);
+        let prices = BTreeMap::from([("m".to_owned(), 1), ("p/m".to_owned(), 2)]);
+        assert_eq!(find_price(&prices, "p", "m"), Some(&2));
+        assert_eq!(find_price(&prices, "q", "m"), Some(&1));
+        assert_eq!(find_price(&prices, "q", "n"), None);
     }
 }

@@ -11,7 +11,7 @@ use loomd_server::ListenUrl;
 use loomd_server::auth;
 
 use crate::{
-    account, config, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust,
+    account, config, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust, usage,
 };
 
 /// An agent server for clients of the app-server protocol, and its commands for the terminal. Without a command it starts
@@ -69,6 +69,8 @@ pub enum Command {
     Logout(account::Logout),
     /// Print the account that is signed in
     Whoami(account::Whoami),
+    /// Print what model calls used and cost
+    Usage(usage::Usage),
     /// Print, change and check config.toml
     Config(config::Config),
     /// Trust a project, so that its configuration applies and commands may write to it

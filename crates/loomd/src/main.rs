@@ -26,6 +26,7 @@ mod skills;
 mod suggest;
 mod threads;
 mod trust;
+mod usage;
 mod version;
 
 use std::io::{self, Write};
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => generated_docs::completions(&arguments),
         Command::Man(arguments) => generated_docs::man(&arguments),
         Command::Skills(arguments) => skills::run(overrides, arguments),
+        Command::Usage(arguments) => usage::run(overrides, arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

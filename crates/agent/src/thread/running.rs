@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use jiff::civil::Date;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
+    Budget, CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
     ServerNotification, SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn,
     TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
@@ -33,6 +34,7 @@ use crate::goals::TurnResult;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input, UserMessageInput};
 use crate::message::{agent_message, message};
+use crate::metering::{Spending, SpendingOf};
 use crate::prompts;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
@@ -110,12 +112,13 @@ impl Thread {
     }
 
     /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
-    /// output schema, which is that of a whole turn.
+    /// output schema or a budget, which are those of a whole turn.
     async fn steer_or_queue(&mut self, mut answer: AnswerWork, key: Option<RequestKey>, reply: Reply<WireTurn>) {
         if let Some(running) = &self.running
             && running.kind == TurnKind::Regular
             && !running.is_stopping()
             && answer.output_schema.is_none()
+            && answer.budget.is_none()
             && let TurnInput::User(input) = &mut answer.input
             && !input.content.is_empty()
         {
@@ -312,6 +315,10 @@ impl Thread {
         let goal_turn = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::Goal(_)));
         let Memory { conversation, session, rate_limits } = memory;
         let (cancel, inbox, replaced) = (CancellationToken::new(), Arc::new(Inbox::default()), Arc::default());
+        let spending = match &work {
+            Work::Answer(answer) => self.spending(turn_id.clone(), answer.budget.as_ref()),
+            _ => self.spending(turn_id.clone(), None),
+        };
         let cx = Arc::new(TurnCx::new(
             self.id,
             turn_id.clone(),
@@ -324,7 +331,9 @@ impl Thread {
             recorder,
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
+            spending,
         ));
+        cx.spending.limit_time(cancel.clone(), cx.over.clone());
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
         let kind = TurnKind::of(&work);
@@ -378,6 +387,25 @@ impl Thread {
             _working: working,
         });
         self.tools.agent_tree.set(self.id, AgentStatus::Running);
+    }
+
+    /// What a turn or a sample is about to spend.
+    pub(super) fn spending(&self, turn_id: String, budget: Option<&Budget>) -> Arc<Spending> {
+        let tree = &self.tools.agent_tree;
+        let since = self.meta.created_at().map_or(Date::MIN, loomd_ledger::today);
+        let of = SpendingOf {
+            thread_id: self.id.to_string(),
+            turn_id,
+            root_thread_id: tree.root(self.id).to_string(),
+            // The root of a tree is older than its agents, by an unknown time.
+            since: if self.tools.role == Role::Child { Date::MIN } else { since },
+            client: &self.profile.client,
+            config: self.profile.config.config.loomd.as_ref(),
+            budget,
+            thread: Arc::clone(&tree.spending),
+            unlimited: self.services.replayed.is_some(),
+        };
+        Spending::new(&self.services.metering, of)
     }
 
     pub(super) fn scope(&mut self, cx: &TurnCx) -> ModelScope {
@@ -499,9 +527,10 @@ impl Thread {
     fn turn_result(&self, running: &RunningTurn, outcome: &Outcome) -> TurnResult {
         match outcome {
             Outcome::Completed { .. } => TurnResult::Completed,
-            Outcome::Failed(error) if error.codex_error_info == Some(CodexErrorInfo::UsageLimitExceeded) => {
-                TurnResult::UsageLimited
-            }
+            Outcome::Failed(TurnError {
+                codex_error_info: Some(CodexErrorInfo::UsageLimitExceeded | CodexErrorInfo::SessionBudgetExceeded),
+                ..
+            }) => TurnResult::UsageLimited,
             Outcome::Failed(_) => TurnResult::Failed,
             Outcome::Interrupted if self.closing || running.replaced.load(Ordering::Relaxed) => TurnResult::Stopped,
             Outcome::Interrupted => TurnResult::Interrupted,

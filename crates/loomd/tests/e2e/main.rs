@@ -50,5 +50,6 @@ mod socket_activation;
 mod threads;
 mod two_servers;
 mod unix_socket;
+mod usage;
 mod websocket;
 mod workspace;

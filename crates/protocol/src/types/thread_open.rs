@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, JsonObject,
+    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, Budget, CollaborationMode, DynamicToolSpec, JsonObject,
     JsonValue, MultiAgentMode, Personality, ReasoningEffort, ResponseItem, SandboxPolicy, SandboxSetting, ServiceTier,
     Thread, ThreadHistoryMode, ThreadResumeInitialTurnsPageParams, ThreadTurnsListResponse,
 };
@@ -66,6 +66,9 @@ pub struct ThreadStartParams {
     /// The project that the thread belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
+    /// What the thread may spend, with its child agents, as long as it exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     #[serde(default)]
     pub experimental_raw_events: bool,
     #[serde(default)]

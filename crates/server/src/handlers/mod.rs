@@ -42,4 +42,5 @@ pub(crate) mod thread;
 pub(crate) mod thread_list;
 pub(crate) mod thread_search;
 pub(crate) mod turn;
+pub(crate) mod usage;
 pub(crate) mod windows;

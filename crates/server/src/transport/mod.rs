@@ -92,6 +92,7 @@ pub async fn serve_on(listener: impl axum::serve::Listener, app: Arc<App>, stop:
         admission: peer::Admission::Anyone,
         guard: Arc::new(Guard::open()),
         transport: "websocket",
+        is_local: true,
     };
     websocket::serve_on(listener, app, access, stop).await;
 }

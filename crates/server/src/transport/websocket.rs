@@ -11,6 +11,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
@@ -37,6 +38,7 @@ use super::peer::{Admission, Peer};
 use crate::app::App;
 use crate::auth::{Guard, Policy};
 use crate::connection::{self, Inbound, Source};
+use crate::figures::{figures, render};
 use crate::limits;
 use crate::outbound::{End, OutboundQueue, WhenFull};
 use crate::throttle::Throttle;
@@ -49,13 +51,15 @@ pub(super) async fn serve_tcp(
 ) -> Result<(), ServeError> {
     let (admission, guard) = (admission(&guard), Arc::new(guard));
     let reload = reload_on_hang_up(&guard)?;
-    announce(listener.local_addr()?);
+    let address = listener.local_addr()?;
+    announce(address);
     let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
     let transport = if admission == Admission::SameUser { "websocket" } else { connection::REMOTE };
-    let access = Access { peer: Peer::of_tcp, admission, guard, transport };
+    let is_local = address.ip().to_canonical().is_loopback();
+    let access = Access { peer: Peer::of_tcp, admission, guard, transport, is_local };
     serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
@@ -68,7 +72,8 @@ pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationT
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
     // The mode of the socket keeps other users out.
     let (admission, guard) = (Admission::Anyone, Arc::new(Guard::open()));
-    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let access = Access { peer: Peer::of_unix, admission, guard, transport: "unix", is_local: true };
+    serve_on(listener, app, access, stop).await;
     Ok(())
 }
 
@@ -84,7 +89,8 @@ pub(super) async fn serve_passed_unix(
     let address = listener.local_addr()?;
     let path = address.as_pathname().unwrap_or(Path::new("")).display();
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{path}\n"));
-    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let access = Access { peer: Peer::of_unix, admission, guard, transport: "unix", is_local: true };
+    serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
     }
@@ -113,14 +119,17 @@ pub(super) struct Access<L: Listener> {
     pub admission: Admission,
     pub guard: Arc<Guard>,
     pub transport: &'static str,
+    /// Only programs on this machine can reach it.
+    pub is_local: bool,
 }
 
 /// Accepts clients until `stop` is cancelled, then waits for their connections to end.
 pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access: Access<L>, stop: CancellationToken) {
-    let Access { peer, admission, guard, transport } = access;
+    let Access { peer, admission, guard, transport, is_local } = access;
+    let has_metrics = app.metrics.unwrap_or(is_local);
     let clients = TaskTracker::new();
     let listening = RouterState { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
-    let service = TowerToHyperService::new(router(listening));
+    let service = TowerToHyperService::new(router(listening, has_metrics));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::HEADERS);
     loop {
@@ -241,14 +250,13 @@ struct RouterState {
     transport: &'static str,
 }
 
-fn router(listening: RouterState) -> Router {
+fn router(listening: RouterState, has_metrics: bool) -> Router {
     let healthy = || get(|| async { StatusCode::OK });
-    Router::new()
-        .route("/readyz", healthy())
-        .route("/healthz", healthy())
-        .fallback(upgrade)
-        .with_state(listening)
-        .layer(from_fn(forbid_origin))
+    let mut router = Router::new().route("/readyz", healthy()).route("/healthz", healthy());
+    if has_metrics {
+        router = router.route("/metrics", get(metrics));
+    }
+    router.fallback(upgrade).with_state(listening).layer(from_fn(forbid_origin))
 }
 
 /// Browsers send an Origin and nothing else does: no web page may talk to this server.
@@ -259,6 +267,35 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
+impl RouterState {
+    /// The response to a client that may not use the server.
+    fn refusal(&self, parts: &Parts) -> Option<Response> {
+        if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
+            debug!(reason, "refused a client");
+            return Some((StatusCode::FORBIDDEN, *reason).into_response());
+        }
+        if let Err(reason) = self.guard.check(&parts.headers) {
+            debug!(reason, "refused a client");
+            let refusal = Response::builder()
+                .status(StatusCode::UNAUTHORIZED)
+                .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+                .body(Body::from(reason));
+            return Some(refusal.unwrap_or_default());
+        }
+        None
+    }
+}
+
+/// `GET /metrics`: the figures of the server, for clients that might as well open a websocket.
+async fn metrics(State(listening): State<RouterState>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Some(refusal) = listening.refusal(&parts) {
+        return refusal;
+    }
+    let text = render(&figures(&listening.app));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
 /// Every other path is a websocket.
 async fn upgrade(State(listening): State<RouterState>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
@@ -266,17 +303,8 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
-        debug!(reason, "refused a client");
-        return (StatusCode::FORBIDDEN, *reason).into_response();
-    }
-    if let Err(reason) = listening.guard.check(&parts.headers) {
-        debug!(reason, "refused a websocket");
-        return Response::builder()
-            .status(StatusCode::UNAUTHORIZED)
-            .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
-            .body(Body::from(reason))
-            .unwrap_or_default();
+    if let Some(refusal) = listening.refusal(&parts) {
+        return refusal;
     }
     if listening.clients.len() >= limits::MAX_CLIENTS {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many clients").into_response();

@@ -127,6 +127,7 @@ fn meta(id: ThreadId, created: i64) -> SessionMeta {
         memory_mode: None,
         preview: None,
         git: None,
+        budget: None,
     }
 }
 
