@@ -11,8 +11,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::{Listener, ListenerExt};
@@ -24,6 +25,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use loomd_console::Console;
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -33,6 +35,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::ServeError;
+use super::console::{self, ConsoleRequest, ConsoleSession};
 use super::peer::{Admission, Peer};
 use crate::app::App;
 use crate::auth::{Guard, Policy};
@@ -45,17 +48,30 @@ pub(super) async fn serve_tcp(
     app: Arc<App>,
     listener: TcpListener,
     guard: Guard,
+    console: Option<ConsoleRequest>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let (admission, guard) = (admission(&guard), Arc::new(guard));
     let reload = reload_on_hang_up(&guard)?;
-    announce(listener.local_addr()?);
+    let address = listener.local_addr()?;
+    let mut served_console = None;
+    match console {
+        None => announce(address),
+        Some(ConsoleRequest { origins, on_ready, quiet }) => {
+            let (console, link) = console::open(&app, address, origins).await?;
+            served_console = Some(console);
+            if !quiet {
+                announce(address);
+            }
+            on_ready(&link);
+        }
+    }
     let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
     let transport = if admission == Admission::SameUser { "websocket" } else { connection::REMOTE };
-    let access = Access { peer: Peer::of_tcp, admission, guard, transport };
+    let access = Access { peer: Peer::of_tcp, admission, guard, transport, console: served_console };
     serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
@@ -68,7 +84,8 @@ pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationT
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
     // The mode of the socket keeps other users out.
     let (admission, guard) = (Admission::Anyone, Arc::new(Guard::open()));
-    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let access = Access { peer: Peer::of_unix, admission, guard, transport: "unix", console: None };
+    serve_on(listener, app, access, stop).await;
     Ok(())
 }
 
@@ -84,7 +101,8 @@ pub(super) async fn serve_passed_unix(
     let address = listener.local_addr()?;
     let path = address.as_pathname().unwrap_or(Path::new("")).display();
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{path}\n"));
-    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let access = Access { peer: Peer::of_unix, admission, guard, transport: "unix", console: None };
+    serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
     }
@@ -113,13 +131,14 @@ pub(super) struct Access<L: Listener> {
     pub admission: Admission,
     pub guard: Arc<Guard>,
     pub transport: &'static str,
+    pub console: Option<Arc<Console>>,
 }
 
 /// Accepts clients until `stop` is cancelled, then waits for their connections to end.
 pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access: Access<L>, stop: CancellationToken) {
-    let Access { peer, admission, guard, transport } = access;
+    let Access { peer, admission, guard, transport, console } = access;
     let clients = TaskTracker::new();
-    let listening = RouterState { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
+    let listening = RouterState { app, guard, clients: clients.clone(), stop: stop.clone(), transport, console };
     let service = TowerToHyperService::new(router(listening));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::HEADERS);
@@ -158,7 +177,7 @@ pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access
 
 /// Whether the peer of a connection may open a websocket; the error is the body of a 403.
 #[derive(Clone, Copy)]
-struct PeerCheck(Result<(), &'static str>);
+pub(super) struct PeerCheck(pub Result<(), &'static str>);
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError> {
@@ -233,12 +252,13 @@ async fn reload_on(mut hang_up: Signal, guard: Arc<Guard>) {
 
 /// The state of the router.
 #[derive(Clone)]
-struct RouterState {
+pub(super) struct RouterState {
     app: Arc<App>,
     guard: Arc<Guard>,
     clients: TaskTracker,
     stop: CancellationToken,
     transport: &'static str,
+    pub console: Option<Arc<Console>>,
 }
 
 fn router(listening: RouterState) -> Router {
@@ -247,11 +267,12 @@ fn router(listening: RouterState) -> Router {
         .route("/readyz", healthy())
         .route("/healthz", healthy())
         .fallback(upgrade)
-        .with_state(listening)
+        .with_state(listening.clone())
         .layer(from_fn(forbid_origin))
+        .layer(from_fn_with_state(listening, console::route))
 }
 
-/// Browsers send an Origin and nothing else does: no web page may talk to this server.
+/// Browsers send an Origin and nothing else does: no web page but the console may talk to this server.
 async fn forbid_origin(request: Request, next: Next) -> Response {
     if request.headers().contains_key(header::ORIGIN) {
         return StatusCode::FORBIDDEN.into_response();
@@ -262,7 +283,17 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
 /// Every other path is a websocket.
 async fn upgrade(State(listening): State<RouterState>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+    accept(listening, &mut parts, None).await
+}
+
+/// Accepts a websocket of a peer that was checked and of a client that authenticates, or of the console, whose session
+/// was checked.
+pub(super) async fn accept(
+    listening: RouterState,
+    parts: &mut Parts,
+    session: Option<ConsoleSession>,
+) -> Response {
+    let upgrade = match WebSocketUpgrade::from_request_parts(parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
@@ -270,7 +301,9 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
         debug!(reason, "refused a client");
         return (StatusCode::FORBIDDEN, *reason).into_response();
     }
-    if let Err(reason) = listening.guard.check(&parts.headers) {
+    if session.is_none()
+        && let Err(reason) = listening.guard.check(&parts.headers)
+    {
         debug!(reason, "refused a websocket");
         return Response::builder()
             .status(StatusCode::UNAUTHORIZED)
@@ -288,12 +321,12 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
         .read_buffer_size(limits::FRAME_BUFFER)
         .write_buffer_size(limits::FRAME_BUFFER);
     upgrade.on_upgrade(async move |socket| {
-        serve_client(listening, socket).await;
+        serve_client(listening, socket, session).await;
         drop(tracked);
     })
 }
 
-async fn serve_client(listening: RouterState, socket: WebSocket) {
+async fn serve_client(listening: RouterState, socket: WebSocket, session: Option<ConsoleSession>) {
     let (sink, stream) = socket.split();
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
@@ -305,9 +338,24 @@ async fn serve_client(listening: RouterState, socket: WebSocket) {
         unexpected: Throttle::default(),
     };
     let writing = write(sink, Arc::clone(&outbound), &pings, &close_code);
-    let serving = connection::serve(listening.app, listening.transport, frames, Arc::clone(&outbound), listening.stop);
+    let role = session.as_ref().map(ConsoleSession::role);
+    let serving =
+        connection::serve(listening.app, listening.transport, role, frames, Arc::clone(&outbound), listening.stop);
     // Always in this order: what one poll of the first queues is sent by the second before the next poll.
-    join(serving, writing).await;
+    let serving = join(serving, writing);
+    let Some(session) = session else {
+        serving.await;
+        return;
+    };
+    let cut_when_revoked = async {
+        session.revoked().await;
+        outbound.cut();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = serving => {}
+        () = cut_when_revoked => {}
+    }
 }
 
 struct Frames {
