@@ -38,11 +38,13 @@ export function parseDiff(text) {
   return files;
 }
 
+const relative = (path, cwd) => (cwd && path.startsWith(`${cwd}/`) ? path.slice(cwd.length + 1) : path);
+
 /** The files of a `fileChange` item. A new or deleted file comes as its bare content. */
-export function filesOfChanges(changes) {
+export function filesOfChanges(changes, cwd = null) {
   return (changes ?? []).map((change) => {
     const kind = change.kind?.type ?? change.kind;
-    const path = change.kind?.move_path ? `${change.path} → ${change.kind.move_path}` : change.path;
+    const path = [change.path, change.kind?.move_path].filter(Boolean).map((one) => relative(one, cwd)).join(" → ");
     if (kind === "update" || /^@@ /m.test(change.diff)) {
       const parsed = parseDiff(change.diff.startsWith("diff --git") ? change.diff : `+++ ${change.path}\n${change.diff}`);
       return { ...(parsed[0] ?? { added: 0, removed: 0, lines: [] }), path };

@@ -179,6 +179,11 @@ const GLOBAL = {
   },
   "thread/reverted": (_params, open, ours) => ours && ((open.lastEvent = null), resume(open).catch(ignore)),
   "thread/queue/changed": (_params, open, ours) => ours && loadQueue(open),
+  "item/completed": ({ threadId, item }) => {
+    // The first words of the user name a thread until it has a name.
+    const known = state.threads.peek().get(threadId);
+    if (item.type === "userMessage" && known && !known.preview) patchThread(threadId, { preview: item.content.find((part) => part.text)?.text ?? "" });
+  },
   "turn/completed": ({ threadId, turn }) => patchThread(threadId, { failed: turn.status === "failed", updatedAt: Date.now() / 1000 }),
   "serverRequest/resolved": ({ requestId }) => {
     const all = new Map(state.requests.peek());

@@ -24,8 +24,8 @@ export function Pickers({ model }) {
   const onMode = (mode) => change({ collaborationMode: { mode, settings: { model: now.model, reasoning_effort: now.effort ?? null, developer_instructions: null } } }, { mode });
   return html`<div class="pickers">
     <${Pick} label="Model" value=${now.model ?? ""} options=${models.map((name) => [name, name])} onPick=${(value) => change({ model: value }, { model: value })} />
-    <${Pick} label="Effort" value=${now.effort ?? ""} options=${[...(now.effort ? [] : [["", "default"]]), ...new Set([...efforts, now.effort].filter(Boolean))].map((one) => (Array.isArray(one) ? one : [one, one]))} onPick=${(value) => change({ effort: value }, { effort: value })} />
-    ${modes.length > 1 && html`<${Pick} label="Mode" value=${now.mode ?? "default"} options=${modes.map((mode) => [mode.mode, mode.name])} onPick=${onMode} />`}
+    <${Pick} label="Effort" value=${now.effort ?? ""} options=${[...(now.effort ? [] : [["", "default effort"]]), ...new Set([...efforts, now.effort].filter(Boolean))].map((one) => (Array.isArray(one) ? one : [one, one]))} onPick=${(value) => change({ effort: value }, { effort: value })} />
+    ${modes.length > 1 && html`<${Pick} label="Mode" value=${now.mode ?? "default"} options=${modes.map((mode) => [mode.mode, `${mode.name} mode`])} onPick=${onMode} />`}
     <${Pick} label="Sandbox" value=${now.sandbox?.type ?? ""} options=${sandboxes(now)} onPick=${(value) => change({ sandboxPolicy: POLICIES[value] }, { sandbox: POLICIES[value] })} />
   </div>`;
 }
@@ -36,7 +36,7 @@ function sandboxes(now) {
 }
 
 function Pick({ label, value, options, onPick }) {
-  return html`<select role="combobox" aria-label=${label} title=${label} value=${value} onChange=${(event) => onPick(event.target.value)}>
+  return html`<select aria-label=${label} title=${label} value=${value} onChange=${(event) => onPick(event.target.value)}>
     ${options.map(([key, name]) => html`<option key=${key} value=${key} selected=${key === value}>${name}</option>`)}
   </select>`;
 }

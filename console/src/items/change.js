@@ -6,8 +6,8 @@ import { Fold } from "../parts/fold.js";
 
 const WORDS = { inProgress: "proposed", completed: "applied", failed: "failed", declined: "declined" };
 
-export function Change({ item }) {
-  const files = filesOfChanges(item.changes);
+export function Change({ item, model }) {
+  const files = filesOfChanges(item.changes, model.settings.value?.cwd);
   const label = files.length === 1 ? files[0].path : `${files.length} files`;
   const added = files.reduce((sum, file) => sum + file.added, 0);
   const removed = files.reduce((sum, file) => sum + file.removed, 0);

@@ -24,7 +24,7 @@ export function Approval({ request, model }) {
     ${params.command && html`<pre class="asked" tabindex="0" aria-label="Command">${unwrap(params.command)}</pre>`}
     ${params.cwd && html`<p class="hint">in ${params.cwd}</p>`}
     ${params.grantRoot && html`<p class="hint">and write below ${params.grantRoot} for the rest of the session</p>`}
-    ${isChange && html`<div class="asked-diff">${filesOfChanges(item?.changes).map((file) => html`<${DiffView} key=${file.path} file=${file} />`)}</div>`}
+    ${isChange && html`<div class="asked-diff">${filesOfChanges(item?.changes, model.settings.value?.cwd).map((file) => html`<${DiffView} key=${file.path} file=${file} />`)}</div>`}
     ${state.mayApprove.value ? html`<div class="decisions">
       <button class="primary" onClick=${() => decide("accept", "Allow once")}>Allow once</button>
       ${offers(params, "acceptForSession") && html`<button onClick=${() => decide("acceptForSession", "Allow for this session")}>Allow for this session</button>`}

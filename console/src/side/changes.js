@@ -22,7 +22,7 @@ export function Changes({ model }) {
       <button class="plain" aria-pressed=${split} onClick=${toggle}>Split</button>
     </div>
     ${files.length === 0 ? html`<p class="empty">No changes.</p>` : html`
-      <ul class="tree" aria-label="Changed files">${files.map((file) => html`<li key=${file.path}><span class="path">${file.path}</span> <span class="count"><b class="plus">+${file.added}</b> <b class="minus">−${file.removed}</b></span></li>`)}</ul>
+      ${files.length > 1 && html`<ul class="tree" aria-label="Changed files">${files.map((file) => html`<li key=${file.path}><span class="path">${file.path}</span> <span class="count"><b class="plus">+${file.added}</b> <b class="minus">−${file.removed}</b></span></li>`)}</ul>`}
       ${files.map((file) => html`<${DiffView} key=${file.path} file=${file} split=${split} onComment=${state.mayDrive.value ? comment : null} />`)}`}
   </section>`;
 }
@@ -32,7 +32,7 @@ function turnFiles(model) {
   if (last) return parseDiff(last);
   const rows = model.rows.value.filter((row) => row.item.value.type === "fileChange");
   const turnId = rows.at(-1)?.turnId;
-  return rows.filter((row) => row.turnId === turnId).flatMap((row) => filesOfChanges(row.item.value.changes));
+  return rows.filter((row) => row.turnId === turnId).flatMap((row) => filesOfChanges(row.item.value.changes, model.settings.value?.cwd));
 }
 
 /** All applied changes that are loaded, joined by file. */
@@ -41,7 +41,7 @@ function threadFiles(model) {
   for (const row of model.rows.value) {
     const item = row.item.value;
     if (item.type !== "fileChange" || item.status === "declined" || item.status === "failed") continue;
-    for (const file of filesOfChanges(item.changes)) {
+    for (const file of filesOfChanges(item.changes, model.settings.value?.cwd)) {
       const before = byPath.get(file.path);
       byPath.set(file.path, before ? { ...before, added: before.added + file.added, removed: before.removed + file.removed, lines: [...before.lines, ...file.lines] } : file);
     }

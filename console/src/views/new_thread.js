@@ -2,6 +2,7 @@
 import { html, useState } from "../html.js";
 import * as state from "../state.js";
 import { send, startThread } from "../actions.js";
+import { folderName } from "./sidebar.js";
 import { Composer } from "../composer/composer.js";
 
 export function NewThread() {
@@ -19,9 +20,9 @@ export function NewThread() {
       <h1>What should be done?</h1>
       ${state.mayDrive.value ? html`
         <label class="folder"><span>Folder</span>
-          <input type="text" aria-label="Folder" list="folders" value=${chosen} placeholder="The folder of the server" spellcheck="false" onInput=${(event) => setFolder(event.target.value)} />
-          <datalist id="folders">${folders.map((one) => html`<option key=${one} value=${one}></option>`)}</datalist>
+          <input type="text" aria-label="Folder" value=${chosen} placeholder="The folder of the server" spellcheck="false" onInput=${(event) => setFolder(event.target.value)} />
         </label>
+        ${folders.length > 1 && html`<div class="folders" role="group" aria-label="Known folders">${folders.slice(0, 6).map((one) => html`<button key=${one} title=${one} aria-pressed=${one === chosen} onClick=${() => setFolder(one)}>${folderName(one)}</button>`)}</div>`}
         <${Composer} model=${null} onFirst=${onFirst} />` : html`<p>Choose a thread to follow it.</p>`}
     </div>
   </main>`;

@@ -28,15 +28,22 @@ pub(crate) struct File {
 /// Returns the file of a path below the page's folder, such as `src/main.js`. Debug builds read it from the sources,
 /// so that a change is visible after a reload.
 pub(crate) fn find(path: &str, accepts_gzip: bool) -> Option<File> {
-    let file = EMBEDDED.iter().find(|file| file.path == path)?;
     let mime = mime(path);
     if cfg!(debug_assertions)
+        && is_of_page(path)
         && let Ok(bytes) = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("page").join(path))
     {
         return Some(File { bytes: bytes.into(), gzip: false, etag: None, mime });
     }
+    let file = EMBEDDED.iter().find(|file| file.path == path)?;
     let bytes = if accepts_gzip { file.gzip.into() } else { unpack(file.gzip)?.into() };
     Some(File { bytes, gzip: accepts_gzip, etag: Some(file.etag), mime })
+}
+
+/// Whether a path could be that of an embedded file.
+fn is_of_page(path: &str) -> bool {
+    let below = ["src/", "style/", "vendor/"].iter().any(|folder| path.starts_with(folder));
+    path == "index.html" || (below && !path.split('/').any(|part| part.is_empty() || part.starts_with('.')))
 }
 
 fn unpack(gzip: &[u8]) -> Option<Vec<u8>> {
