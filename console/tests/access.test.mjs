@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { Server, idle, launch, openPage, say, transcript } from "./kit.mjs";
 
-const server = new Server('approval_policy = "untrusted"\n');
+const server = new Server('approval_policy = "untrusted"\nsandbox_mode = "workspace-write"\n');
 let browser, page, link;
 before(async () => {
   link = await server.start();

@@ -31,8 +31,7 @@ test("a turn shows its plan, command, change and message", async () => {
   for (const kind of ["Message", "Reasoning", "Plan", "Command", "Change"]) await log.getByRole("article", { name: kind }).first().waitFor();
   assert.equal(await log.getByRole("list", { name: "Plan" }).getByRole("listitem").count(), 2);
   await log.getByRole("article", { name: "Command" }).getByRole("button").click();
-  await shoot(page, "dbg");
-  await log.getByText("one two", { exact: true }).waitFor();
+  await log.getByLabel("Output").filter({ hasText: "one two" }).waitFor();
   const changes = page.getByRole("region", { name: "Changes" });
   await changes.getByText("# Notes").waitFor();
   await page.getByRole("status", { name: "Usage" }).filter({ hasText: "tokens" }).waitFor();

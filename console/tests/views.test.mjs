@@ -35,11 +35,11 @@ async function look(name) {
 test("the first view", () => look("new"));
 
 test("a thread with items of many kinds", async () => {
-  await say(page, 'think about the release\nplan Look around, Write the notes, Check them\nrun `echo hello`\nwrite notes.md with "# Notes\\n\\n- one\\n- two"\nsay ## Done\\n\\nThe notes are in `notes.md`.');
+  await say(page, 'think about the release\nplan Look around, Write the notes, Check them\nrun `echo hello`\nwrite notes.md with "# Notes\\n\\n- one\\n- two"\nsay "## Done\\n\\nThe notes are in `notes.md`."');
   for (;;) {
     const next = await Promise.race([
       page.getByRole("button", { name: "Allow once" }).waitFor().then(() => true),
-      transcript(page).getByText("The notes are in").last().waitFor().then(() => false),
+      transcript(page).getByRole("heading", { name: "Done" }).waitFor().then(() => false),
     ]);
     if (!next) break;
     await page.getByRole("button", { name: "Allow once" }).click();

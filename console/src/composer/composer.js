@@ -59,7 +59,7 @@ export function Composer({ model, onFirst = null }) {
       <span class="grow"></span>
       ${running && html`<button class="danger" onClick=${() => attempt(() => interrupt(model))}>Interrupt</button>`}
       ${running && html`<button disabled=${busy || !text.trim()} onClick=${() => submit(true)}>Queue</button>`}
-      <button class="primary" aria-label="Send" disabled=${busy || !(text.trim() || pictures.length)} onClick=${() => submit(false)}>${running ? "Steer" : "Send"}</button>
+      <button class="primary" disabled=${busy || !(text.trim() || pictures.length)} onClick=${() => submit(false)}>Send</button>
     </div>
   </div>`;
 }

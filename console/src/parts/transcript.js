@@ -32,7 +32,7 @@ export function Transcript({ model }) {
         changed = true;
       }
     }
-    if (!changed) return;
+    if (!changed || !box.current) return;
     if (atEnd.current) box.current.scrollTop = box.current.scrollHeight;
     else again((count) => count + 1);
   });
@@ -45,7 +45,7 @@ export function Transcript({ model }) {
     }
   }, [rows]);
   useEffect(() => {
-    const onResize = () => (atEnd.current ? (box.current.scrollTop = box.current.scrollHeight) : measure());
+    const onResize = () => box.current && (atEnd.current ? (box.current.scrollTop = box.current.scrollHeight) : measure());
     const observer = new ResizeObserver(onResize);
     observer.observe(box.current);
     return () => observer.disconnect();
