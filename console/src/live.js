@@ -118,7 +118,11 @@ function flush() {
   scheduled = false;
   const messages = pending;
   pending = [];
-  if (messages.length) batch(() => merged(messages).forEach(take));
+  if (!messages.length) return;
+  batch(() => {
+    merged(messages).forEach(take);
+    state.open.peek()?.commit();
+  });
 }
 
 /** Joins adjacent deltas of one item, which saves copies of long texts. */

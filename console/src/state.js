@@ -20,7 +20,8 @@ export const pinned = signal(new Set(read("pinned", [])));
 export const open = signal(null);
 /** "thread" | "new" | "settings" */
 export const view = signal("new");
-export const changesShown = signal(read("changesShown", true));
+/** Beside the transcript where there is room; over it elsewhere, so not at first. */
+export const changesShown = signal(innerWidth > 860 && read("changesShown", true));
 export const sidebarShown = signal(false);
 
 export const models = signal([]);

@@ -21,6 +21,20 @@ export class ThreadModel {
     this.lastEvent = null;
     /** @type {Map<string, ReturnType<typeof rowOf>>} */
     this.byItem = new Map();
+    /** Rows that `commit` adds at once, so that many new items cost one copy of the list. */
+    this.added = [];
+  }
+
+  /** Shows the rows that were added since the last time. */
+  commit() {
+    if (!this.added.length) return;
+    this.rows.value = this.rows.peek().concat(this.added);
+    this.added = [];
+  }
+
+  /** Rows of items of a type. The type of an item never changes, so only those are subscribed to. */
+  rowsOfType(type) {
+    return this.rows.value.filter((row) => row.item.peek().type === type);
   }
 
   /** Shows a snapshot in place of everything. */
@@ -28,6 +42,7 @@ export class ThreadModel {
     batch(() => {
       this.settle(answer);
       this.byItem.clear();
+      this.added = [];
       this.diffs.value = new Map();
       this.error.value = null;
       const page = answer.initialTurnsPage;
@@ -62,7 +77,11 @@ export class ThreadModel {
       this.byItem.set(item.id, row);
       rows.push(row);
     }
-    if (turn.status === "failed" || turn.status === "interrupted") rows.push(this.endRow(turn));
+    if (turn.status === "failed" || turn.status === "interrupted") {
+      const row = this.endRow(turn);
+      this.byItem.set(row.key, row);
+      rows.push(row);
+    }
     return rows;
   }
 
@@ -78,7 +97,7 @@ export class ThreadModel {
     }
     const added = rowOf(item, turnId);
     this.byItem.set(item.id, added);
-    this.rows.value = [...this.rows.value, added];
+    this.added.push(added);
   }
 
   change(itemId, turnId, change, empty) {
@@ -112,9 +131,10 @@ const HANDLERS = {
   "turn/completed": (model, { turn }) => {
     model.turn.value = null;
     model.error.value = null;
-    const key = `end-${turn.id}`;
-    if (turn.status !== "completed" && !model.rows.value.some((row) => row.key === key)) {
-      model.rows.value = [...model.rows.value, model.endRow(turn)];
+    if (turn.status !== "completed" && !model.byItem.has(`end-${turn.id}`)) {
+      const row = model.endRow(turn);
+      model.byItem.set(row.key, row);
+      model.added.push(row);
     }
   },
   "item/started": (model, { item, turnId }) => model.put(item, turnId),

@@ -30,7 +30,7 @@ export function Changes({ model }) {
 function turnFiles(model) {
   const last = [...model.diffs.value.values()].at(-1);
   if (last) return parseDiff(last);
-  const rows = model.rows.value.filter((row) => row.item.value.type === "fileChange");
+  const rows = model.rowsOfType("fileChange");
   const turnId = rows.at(-1)?.turnId;
   return rows.filter((row) => row.turnId === turnId).flatMap((row) => filesOfChanges(row.item.value.changes, model.settings.value?.cwd));
 }
@@ -38,9 +38,9 @@ function turnFiles(model) {
 /** All applied changes that are loaded, joined by file. */
 function threadFiles(model) {
   const byPath = new Map();
-  for (const row of model.rows.value) {
+  for (const row of model.rowsOfType("fileChange")) {
     const item = row.item.value;
-    if (item.type !== "fileChange" || item.status === "declined" || item.status === "failed") continue;
+    if (item.status === "declined" || item.status === "failed") continue;
     for (const file of filesOfChanges(item.changes, model.settings.value?.cwd)) {
       const before = byPath.get(file.path);
       byPath.set(file.path, before ? { ...before, added: before.added + file.added, removed: before.removed + file.removed, lines: [...before.lines, ...file.lines] } : file);

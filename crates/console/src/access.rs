@@ -216,7 +216,12 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let access = Access::new(home.path());
         let code = access.create_link(Role::Drive).unwrap();
-        access.change(|grants| Ok(grants[0].created_at -= LINK_LIFE + 1)).unwrap();
+        access
+            .change(|grants| {
+                grants[0].created_at -= LINK_LIFE + 1;
+                Ok(())
+            })
+            .unwrap();
         assert_eq!(access.open_link(&code).unwrap(), None);
         assert_eq!(access.list().unwrap(), []);
     }

@@ -67,7 +67,7 @@ impl Console {
             (&Method::POST, SESSION) => self.open_session(request, origin, body),
             (&Method::GET, SESSION) => match self.session(&request.headers) {
                 Ok(session) => json(StatusCode::OK, &format!(r#"{{"role":"{}"}}"#, session.role)),
-                Err(refusal) => refusal,
+                Err(refusal) => *refusal,
             },
             (&Method::GET | &Method::HEAD, path) => file(path, &request.headers),
             _ => plain(StatusCode::METHOD_NOT_ALLOWED, "expected GET"),
@@ -75,9 +75,9 @@ impl Console {
     }
 
     /// Admits a websocket by its host, origin and cookie; the error is the answer.
-    pub fn admit(&self, headers: &HeaderMap) -> Result<Session, Response<Bytes>> {
+    pub fn admit(&self, headers: &HeaderMap) -> Result<Session, Box<Response<Bytes>>> {
         if !headers.contains_key(header::ORIGIN) || self.origins.of(headers).is_none() {
-            return Err(plain(StatusCode::FORBIDDEN, "the console is not served for this host or origin"));
+            return Err(plain(StatusCode::FORBIDDEN, "the console is not served for this host or origin").into());
         }
         self.session(headers)
     }
@@ -87,16 +87,15 @@ impl Console {
         !matches!(self.access.session(&session.cookie), Ok(None))
     }
 
-    fn session(&self, headers: &HeaderMap) -> Result<Session, Response<Bytes>> {
-        let unknown = || plain(StatusCode::UNAUTHORIZED, "open the console with a link: `loomd console link`");
+    fn session(&self, headers: &HeaderMap) -> Result<Session, Box<Response<Bytes>>> {
         for cookie in cookies(headers) {
             match self.access.session(cookie) {
                 Ok(Some(grant)) => return Ok(Session { role: grant.role, cookie: cookie.to_owned() }),
                 Ok(None) => {}
-                Err(error) => return Err(plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string())),
+                Err(error) => return Err(plain(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()).into()),
             }
         }
-        Err(unknown())
+        Err(plain(StatusCode::UNAUTHORIZED, "open the console with a link: `loomd console link`").into())
     }
 
     fn open_session(&self, request: &Parts, origin: &Origin, body: &[u8]) -> Response<Bytes> {

@@ -65,7 +65,7 @@ pub(super) async fn route(State(listening): State<RouterState>, request: Request
         let ours = Arc::clone(&console);
         return match spawn_blocking(move || ours.admit(&headers)).await {
             Ok(Ok(session)) => accept(listening, &mut parts, Some(ConsoleSession { console, session })).await,
-            Ok(Err(refusal)) => refusal.map(Body::from),
+            Ok(Err(refusal)) => (*refusal).map(Body::from),
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
     }
