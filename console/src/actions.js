@@ -1,6 +1,6 @@
 // What the user does, as requests.
 import { ThreadModel } from "./model/thread.js";
-import { client, loadThreads, show } from "./live.js";
+import { client, leave, loadThreads, show } from "./live.js";
 import * as state from "./state.js";
 
 /** Runs an action; an error becomes a notice. Returns whether it succeeded. */
@@ -20,18 +20,20 @@ export async function startThread(cwd, settings = {}) {
   model.reset(answer);
   const before = state.open.peek();
   show(model);
-  if (before) client.request("thread/unsubscribe", { threadId: before.id }).catch(() => {});
+  leave(before);
   return model;
 }
 
+/** An id for a message. The same one is sent again when it is unknown whether the first try was carried out. */
+export const newId = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+
 /** Sends input: a turn starts, or the running one is steered, or the input is queued. */
-export async function send(model, input, { queued = false, overrides = {} } = {}) {
-  const clientUserMessageId = crypto.randomUUID?.() ?? String(Math.random());
+export async function send(model, input, { queued = false, clientUserMessageId = newId() } = {}) {
   const turn = model.turn.peek();
   const threadId = model.id;
   if (turn && queued) return client.request("thread/queue/add", { threadId, input, clientUserMessageId });
   if (turn) return client.request("turn/steer", { threadId, input, expectedTurnId: turn.id, clientUserMessageId });
-  return client.request("turn/start", { threadId, input, clientUserMessageId, ...overrides });
+  return client.request("turn/start", { threadId, input, clientUserMessageId });
 }
 
 export const interrupt = (model) => client.request("turn/interrupt", { threadId: model.id, turnId: model.turn.peek()?.id ?? "" });
@@ -56,7 +58,9 @@ export async function fork(id, lastTurnId = null) {
   const answer = await client.request("thread/fork", { threadId: id, ...(lastTurnId ? { lastTurnId } : {}) });
   const model = new ThreadModel(answer.thread.id);
   model.reset(answer);
+  const before = state.open.peek();
   show(model);
+  leave(before);
   await loadThreads();
 }
 

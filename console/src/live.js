@@ -62,7 +62,14 @@ export async function openThread(id) {
   const model = new ThreadModel(id);
   await resume(model);
   show(model);
-  if (before) client.request("thread/unsubscribe", { threadId: before.id }).catch(ignore);
+  leave(before);
+}
+
+/** Stops following a thread. Its open requests are sent again when it is opened again. */
+export function leave(model) {
+  if (!model) return;
+  state.requests.value = new Map([...state.requests.peek()].filter(([, request]) => request.threadId !== model.id));
+  client.request("thread/unsubscribe", { threadId: model.id }).catch(ignore);
 }
 
 export function show(model) {
@@ -83,6 +90,8 @@ export async function resume(model) {
   if (model.lastEvent) params.afterEvent = model.lastEvent;
   flush();
   const answer = await client.request("thread/resume", params);
+  // What came before the answer is part of it.
+  flush();
   if (answer.replay === "complete") model.settle(answer);
   else model.reset(answer);
   loadQueue(model);

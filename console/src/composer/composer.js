@@ -1,7 +1,7 @@
 // The message: Enter sends; while a turn runs it steers, and Ctrl+Enter queues. Drafts are kept by this browser.
 import { html, useEffect, useRef, useState } from "../html.js";
 import * as state from "../state.js";
-import { attempt, interrupt, send } from "../actions.js";
+import { attempt, interrupt, newId, send } from "../actions.js";
 import { Pickers } from "./pickers.js";
 import { Suggestions } from "./suggestions.js";
 import { picturesOf } from "./pictures.js";
@@ -12,6 +12,7 @@ export function Composer({ model, onFirst = null }) {
   const box = useRef(null);
   const [text, setText] = useState(() => state.read(draftKey, ""));
   const [pictures, setPictures] = useState([]);
+  const id = useRef(null);
   const [busy, setBusy] = useState(false);
   const running = model?.turn.value ?? null;
   useEffect(() => fit(box.current), [text]);
@@ -22,6 +23,7 @@ export function Composer({ model, onFirst = null }) {
   }, []);
 
   const write = (value) => {
+    id.current = null;
     setText(value);
     state.keep(draftKey, value);
   };
@@ -31,10 +33,11 @@ export function Composer({ model, onFirst = null }) {
     const sent = await attempt(async () => {
       if (model && (await runSlash(model, text))) return;
       const input = [...(text.trim() ? [{ type: "text", text, text_elements: [] }] : []), ...pictures.map((url) => ({ type: "image", url }))];
-      await (onFirst ? onFirst(input) : send(model, input, { queued }));
+      await (onFirst ? onFirst(input) : send(model, input, { queued, clientUserMessageId: (id.current ??= newId()) }));
     });
     setBusy(false);
     if (sent) {
+      id.current = null;
       write("");
       setPictures([]);
       box.current?.focus();
