@@ -10,7 +10,8 @@ use loomd_server::ListenUrl;
 use loomd_server::auth;
 
 use crate::{
-    account, config, console, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust,
+    account, config, console, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads,
+    trust,
 };
 
 /// An agent server for clients of the app-server protocol, and its commands for the terminal. Without a command it starts

@@ -8,11 +8,11 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use loomd_console::{Access, Origin, Role, qr_code};
 use loomd_server::auth::Policy;
-use loomd_server::{ConsoleRequest, ListenUrl};
+use loomd_server::{ConsoleRequest, ListenUrl, Upstream};
 
 use crate::app_server;
 use crate::cli::{Overrides, TopOverrides};
-use crate::setup::home;
+use crate::setup::{home, runtime};
 
 /// The usual port, so that a browser finds the same page again. If it is taken, any other.
 const PORT: u16 = 4737;
@@ -26,6 +26,12 @@ pub struct Console {
     /// The port [default: 4737, or any if that is taken]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
+    /// Serve the page for a server that runs already, at `ws://HOST:PORT`
+    #[arg(long, value_name = "URL", value_parser = websocket_url)]
+    attach: Option<String>,
+    /// The environment variable that holds the token for --attach
+    #[arg(long, value_name = "VARIABLE", requires = "attach")]
+    attach_token_env: Option<String>,
     /// Do not open a browser
     #[arg(long)]
     no_open: bool,
@@ -60,16 +66,17 @@ enum Tool {
 
 pub fn run(top: TopOverrides, arguments: Console) -> Result<()> {
     match arguments.tool {
-        None => serve(top, arguments.overrides, arguments.port, !arguments.no_open),
+        None => serve(top, arguments),
         Some(Tool::Link { role, origin, no_qr }) => link(role, &origin, !no_qr),
         Some(Tool::Links) => list(),
         Some(Tool::Revoke { id, all: _ }) => revoke(id.as_deref()),
     }
 }
 
-fn serve(top: TopOverrides, overrides: Overrides, port: Option<u16>, open: bool) -> Result<()> {
-    let port = port.unwrap_or_else(|| if is_free(PORT) { PORT } else { 0 });
-    let listen = ListenUrl::Websocket(SocketAddr::from(([127, 0, 0, 1], port)));
+fn serve(top: TopOverrides, arguments: Console) -> Result<()> {
+    let open = !arguments.no_open;
+    let port = arguments.port.unwrap_or_else(|| if is_free(PORT) { PORT } else { 0 });
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
     let on_ready = move |link: &str| {
         _ = writeln!(stdout(), "{link}");
         _ = stdout().flush();
@@ -78,7 +85,21 @@ fn serve(top: TopOverrides, overrides: Overrides, port: Option<u16>, open: bool)
         }
     };
     let console = ConsoleRequest { origins: Vec::new(), on_ready: Box::new(on_ready), quiet: true };
-    app_server::serve_at(&top.with(overrides), listen, Policy::Open, Some(console))
+    let Some(url) = arguments.attach else {
+        let listen = ListenUrl::Websocket(address);
+        return app_server::serve_at(&top.with(arguments.overrides), listen, Policy::Open, Some(console));
+    };
+    let token = arguments.attach_token_env.map(|variable| {
+        std::env::var(&variable)
+            .with_context(|| format!("--attach-token-env: there is no token in the environment variable {variable}"))
+    });
+    let (home, upstream) = (home()?, Upstream { url, token: token.transpose()? });
+    Ok(runtime()?.block_on(loomd_server::serve_attached(&home, address, upstream, console))?)
+}
+
+fn websocket_url(url: &str) -> Result<String, String> {
+    let host = url.strip_prefix("ws://").filter(|host| !host.is_empty());
+    host.map(|_| url.to_owned()).ok_or_else(|| "expected `ws://HOST:PORT`".to_owned())
 }
 
 fn is_free(port: u16) -> bool {
@@ -88,7 +109,8 @@ fn is_free(port: u16) -> bool {
 /// Opens the link with the desktop's program. Without one, the printed link is all there is.
 fn open_browser(link: &str) {
     let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
-    let child = Command::new(program).arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let child =
+        Command::new(program).arg(link).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     if let Ok(mut child) = child {
         std::thread::spawn(move || _ = child.wait());
     }

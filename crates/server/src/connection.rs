@@ -451,8 +451,14 @@ mod tests {
         // Listing reads the disk, so each of these waits for another thread.
         let list = |id| format!(r#"{{"id":{id},"method":"thread/list"}}"#);
         let messages: Vec<_> = [INITIALIZE.to_owned()].into_iter().chain((1..=count).map(list)).collect();
-        let served =
-            serve(Arc::clone(app), "test", None, Flood(messages.into_iter()), Arc::clone(outbound), CancellationToken::new());
+        let served = serve(
+            Arc::clone(app),
+            "test",
+            None,
+            Flood(messages.into_iter()),
+            Arc::clone(outbound),
+            CancellationToken::new(),
+        );
         let read = async {
             let (mut results, mut errors) = (0, 0);
             while let Ok(batch) = outbound.next().await {

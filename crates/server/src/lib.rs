@@ -42,4 +42,6 @@ pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
-pub use transport::{CONTROL_SOCKET, ConsoleRequest, ServeError, serve, serve_in_process, serve_on};
+pub use transport::{
+    CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, serve, serve_attached, serve_in_process, serve_on,
+};

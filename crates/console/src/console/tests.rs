@@ -74,10 +74,10 @@ fn the_page_is_served_and_the_websockets_of_other_clients_are_left_alone() {
     let home = tempfile::tempdir().unwrap();
     let console = console(&home);
     let page = console.respond(&request(Method::GET, "/", &[]), b"");
-    assert_eq!((page.status(), &page.headers()[header::CONTENT_TYPE]), (
-        StatusCode::OK,
-        &HeaderValue::from_static("text/html; charset=utf-8")
-    ));
+    assert_eq!(
+        (page.status(), &page.headers()[header::CONTENT_TYPE]),
+        (StatusCode::OK, &HeaderValue::from_static("text/html; charset=utf-8"))
+    );
     let upgrade = request(Method::GET, "/", &[("upgrade", "websocket")]);
     assert!(!Console::serves("/", &upgrade.headers));
     assert!(Console::serves("/", &page.headers().clone()));

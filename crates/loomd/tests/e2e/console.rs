@@ -51,8 +51,11 @@ async fn status(port: u16, head: &str) -> String {
 #[tokio::test]
 async fn the_console_prints_one_link_and_serves_its_page_for_its_own_host_only() {
     let home = Home::empty();
-    let mut server =
-        loomd(&home).args(["console", "--no-open", "--port", "0"]).stdout(Stdio::piped()).spawn().expect("loomd starts");
+    let mut server = loomd(&home)
+        .args(["console", "--no-open", "--port", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("loomd starts");
     let mut lines = BufReader::new(server.stdout.take().unwrap()).lines();
     let link = in_time("the link", lines.next_line()).await.unwrap().expect("a link is printed");
     let (host, code) = link.strip_prefix("http://").and_then(|rest| rest.split_once("/#")).expect("a link");

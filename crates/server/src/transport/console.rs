@@ -2,6 +2,7 @@
 //! takes the place of `--ws-auth`.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +17,6 @@ use tokio::time::sleep;
 
 use super::ServeError;
 use super::websocket::{PeerCheck, RouterState, accept};
-use crate::app::App;
 
 /// A request to serve the console on a websocket listener.
 pub struct ConsoleRequest {
@@ -29,21 +29,21 @@ pub struct ConsoleRequest {
 }
 
 /// The longest body that the page sends.
-const MAX_BODY: usize = 4096;
+pub(super) const MAX_BODY: usize = 4096;
 
 /// How often a connected session is checked for having been revoked.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 
 /// Sets up the console of a bound listener and makes the first link.
 pub(super) async fn open(
-    app: &App,
+    home: &Path,
     address: SocketAddr,
     origins: Vec<Origin>,
 ) -> Result<(Arc<Console>, String), ServeError> {
     if !address.ip().to_canonical().is_loopback() && origins.is_empty() {
         return Err(ServeError::PublicConsole(address));
     }
-    let console = Arc::new(Console::new(&app.sources.home, address.port(), origins));
+    let console = Arc::new(Console::new(home, address.port(), origins));
     let ours = Arc::clone(&console);
     let link = spawn_blocking(move || ours.create_link(Role::Drive)).await.map_err(std::io::Error::other)??;
     let host = if address.ip().is_unspecified() { ([127, 0, 0, 1], address.port()).into() } else { address };
@@ -64,7 +64,7 @@ pub(super) async fn route(State(listening): State<RouterState>, request: Request
         let headers = parts.headers.clone();
         let ours = Arc::clone(&console);
         return match spawn_blocking(move || ours.admit(&headers)).await {
-            Ok(Ok(session)) => accept(listening, &mut parts, Some(ConsoleSession { console, session })).await,
+            Ok(Ok(session)) => accept(listening, &mut parts, Some(ConsoleSession::new(console, session))).await,
             Ok(Err(refusal)) => (*refusal).map(Body::from),
             Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
         };
@@ -83,6 +83,10 @@ pub(super) struct ConsoleSession {
 }
 
 impl ConsoleSession {
+    pub fn new(console: Arc<Console>, session: Session) -> Self {
+        Self { console, session }
+    }
+
     pub fn role(&self) -> Role {
         self.session.role
     }

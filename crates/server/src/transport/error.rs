@@ -27,6 +27,8 @@ pub enum ServeError {
          browsers do, with TLS in front: `--console-origin https://HOST`"
     )]
     PublicConsole(SocketAddr),
+    #[error("cannot connect to {0}: {1}")]
+    Upstream(String, String),
     #[error(transparent)]
     Console(#[from] loomd_console::AccessError),
     #[error("{} is in use by another server", .0.display())]

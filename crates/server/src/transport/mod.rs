@@ -1,5 +1,6 @@
 //! Bytes to messages and back: stdio, websocket, unix socket. A client in the same process needs none.
 
+mod attach;
 mod console;
 mod error;
 mod in_process;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use attach::{Upstream, serve_attached};
 pub use console::ConsoleRequest;
 pub use error::ServeError;
 pub use in_process::serve_in_process;

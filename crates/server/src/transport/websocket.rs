@@ -58,7 +58,7 @@ pub(super) async fn serve_tcp(
     match console {
         None => announce(address),
         Some(ConsoleRequest { origins, on_ready, quiet }) => {
-            let (console, link) = console::open(&app, address, origins).await?;
+            let (console, link) = console::open(&app.sources.home, address, origins).await?;
             served_console = Some(console);
             if !quiet {
                 announce(address);
@@ -288,11 +288,7 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
 
 /// Accepts a websocket of a peer that was checked and of a client that authenticates, or of the console, whose session
 /// was checked.
-pub(super) async fn accept(
-    listening: RouterState,
-    parts: &mut Parts,
-    session: Option<ConsoleSession>,
-) -> Response {
+pub(super) async fn accept(listening: RouterState, parts: &mut Parts, session: Option<ConsoleSession>) -> Response {
     let upgrade = match WebSocketUpgrade::from_request_parts(parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
