@@ -29,8 +29,8 @@ export class Server {
   }
 
   /** Starts, on the same port as before if there was one; returns a link. */
-  async start() {
-    const args = ["console", "--no-open", "--port", String(this.port ?? 0)];
+  async start(...more) {
+    const args = ["console", "--no-open", "--port", String(this.port ?? 0), ...more];
     this.process = spawn(LOOMD, args, { cwd: this.work, env: { ...process.env, CODEX_HOME: this.home }, stdio: ["ignore", "pipe", "inherit"] });
     const lines = createInterface({ input: this.process.stdout });
     const [link] = await Promise.race([once(lines, "line"), once(this.process, "exit").then(() => Promise.reject(new Error("the server ended")))]);

@@ -6,14 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::AUTHORIZATION;
 use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
-use loomd_console::{Console, Role, SOCKET};
+use loomd_console::{Console, Role};
 use loomd_protocol::{Incoming, RpcError, encode_error};
 use serde_json::value::RawValue;
 use tokio::net::{TcpListener, TcpStream};
@@ -26,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::ServeError;
-use super::console::{self, ConsoleRequest, ConsoleSession, MAX_BODY};
+use super::console::{self, ConsoleRequest, ConsoleSession, Routed};
 use super::peer::{Admission, Peer};
 use crate::limits;
 use crate::shutdown::Signals;
@@ -93,21 +92,9 @@ async fn respond(
     if !Console::serves(request.uri().path(), request.headers()) {
         return StatusCode::NOT_FOUND.into_response();
     }
-    let (mut parts, body) = request.into_parts();
-    let console = Arc::clone(&attached.console);
-    if parts.uri.path() != SOCKET {
-        let Ok(body) = to_bytes(body, MAX_BODY).await else { return StatusCode::PAYLOAD_TOO_LARGE.into_response() };
-        return match spawn_blocking(move || console.respond(&parts, &body)).await {
-            Ok(answer) => answer.map(Body::from),
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-        };
-    }
-    let headers = parts.headers.clone();
-    let ours = Arc::clone(&console);
-    let session = match spawn_blocking(move || ours.admit(&headers)).await {
-        Ok(Ok(session)) => ConsoleSession::new(console, session),
-        Ok(Err(refusal)) => return (*refusal).map(Body::from),
-        Err(_) => return StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+    let (mut parts, session) = match console::route(Arc::clone(&attached.console), request).await {
+        Routed::Answered(answer) => return answer,
+        Routed::Socket(parts, session) => (parts, session),
     };
     let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
         Ok(upgrade) => upgrade.max_frame_size(limits::MAX_FRAME).max_message_size(limits::MAX_MESSAGE),

@@ -7,16 +7,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::Next;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use loomd_console::{Console, Origin, Role, SOCKET, Session};
 use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 
 use super::ServeError;
-use super::websocket::{PeerCheck, RouterState, accept};
 
 /// A request to serve the console on a websocket listener.
 pub struct ConsoleRequest {
@@ -29,7 +28,7 @@ pub struct ConsoleRequest {
 }
 
 /// The longest body that the page sends.
-pub(super) const MAX_BODY: usize = 4096;
+const MAX_BODY: usize = 4096;
 
 /// How often a connected session is checked for having been revoked.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -50,30 +49,32 @@ pub(super) async fn open(
     Ok((console, format!("http://{host}{link}")))
 }
 
-/// Answers the requests of the page; all others go on to the websocket.
-pub(super) async fn route(State(listening): State<RouterState>, request: Request, next: Next) -> Response {
-    let Some(console) = listening.console.clone() else { return next.run(request).await };
-    if !Console::serves(request.uri().path(), request.headers()) {
-        return next.run(request).await;
-    }
-    if let Some(PeerCheck(Err(reason))) = request.extensions().get() {
-        return (StatusCode::FORBIDDEN, *reason).into_response();
-    }
-    let (mut parts, body) = request.into_parts();
+/// What becomes of a request of the page.
+pub(super) enum Routed {
+    Answered(Response),
+    /// A websocket of a session that was admitted.
+    Socket(Parts, ConsoleSession),
+}
+
+/// Answers a request of the page, whose peer was checked, unless it is for a websocket.
+pub(super) async fn route(console: Arc<Console>, request: Request) -> Routed {
+    let (parts, body) = request.into_parts();
     if parts.uri.path() == SOCKET {
         let headers = parts.headers.clone();
         let ours = Arc::clone(&console);
         return match spawn_blocking(move || ours.admit(&headers)).await {
-            Ok(Ok(session)) => accept(listening, &mut parts, Some(ConsoleSession::new(console, session))).await,
-            Ok(Err(refusal)) => (*refusal).map(Body::from),
-            Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+            Ok(Ok(session)) => Routed::Socket(parts, ConsoleSession { console, session }),
+            Ok(Err(refusal)) => Routed::Answered((*refusal).map(Body::from)),
+            Err(_) => Routed::Answered(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
         };
     }
-    let Ok(body) = to_bytes(body, MAX_BODY).await else { return StatusCode::PAYLOAD_TOO_LARGE.into_response() };
-    match spawn_blocking(move || console.respond(&parts, &body)).await {
+    let Ok(body) = to_bytes(body, MAX_BODY).await else {
+        return Routed::Answered(StatusCode::PAYLOAD_TOO_LARGE.into_response());
+    };
+    Routed::Answered(match spawn_blocking(move || console.respond(&parts, &body)).await {
         Ok(answer) => answer.map(Body::from),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
-    }
+    })
 }
 
 /// The session of a connected page.
@@ -83,10 +84,6 @@ pub(super) struct ConsoleSession {
 }
 
 impl ConsoleSession {
-    pub fn new(console: Arc<Console>, session: Session) -> Self {
-        Self { console, session }
-    }
-
     pub fn role(&self) -> Role {
         self.session.role
     }

@@ -35,7 +35,7 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::ServeError;
-use super::console::{self, ConsoleRequest, ConsoleSession};
+use super::console::{self, ConsoleRequest, ConsoleSession, Routed};
 use super::peer::{Admission, Peer};
 use crate::app::App;
 use crate::auth::{Guard, Policy};
@@ -177,7 +177,7 @@ pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access
 
 /// Whether the peer of a connection may open a websocket; the error is the body of a 403.
 #[derive(Clone, Copy)]
-pub(super) struct PeerCheck(pub Result<(), &'static str>);
+struct PeerCheck(Result<(), &'static str>);
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError> {
@@ -252,13 +252,13 @@ async fn reload_on(mut hang_up: Signal, guard: Arc<Guard>) {
 
 /// The state of the router.
 #[derive(Clone)]
-pub(super) struct RouterState {
+struct RouterState {
     app: Arc<App>,
     guard: Arc<Guard>,
     clients: TaskTracker,
     stop: CancellationToken,
     transport: &'static str,
-    pub console: Option<Arc<Console>>,
+    console: Option<Arc<Console>>,
 }
 
 fn router(listening: RouterState) -> Router {
@@ -269,7 +269,22 @@ fn router(listening: RouterState) -> Router {
         .fallback(upgrade)
         .with_state(listening.clone())
         .layer(from_fn(forbid_origin))
-        .layer(from_fn_with_state(listening, console::route))
+        .layer(from_fn_with_state(listening, serve_console))
+}
+
+/// Answers the requests of the console's page, if there is one; all others go on.
+async fn serve_console(State(listening): State<RouterState>, request: Request, next: Next) -> Response {
+    let Some(console) = listening.console.clone() else { return next.run(request).await };
+    if !Console::serves(request.uri().path(), request.headers()) {
+        return next.run(request).await;
+    }
+    if let Some(PeerCheck(Err(reason))) = request.extensions().get() {
+        return (StatusCode::FORBIDDEN, *reason).into_response();
+    }
+    match console::route(console, request).await {
+        Routed::Answered(answer) => answer,
+        Routed::Socket(mut parts, session) => accept(listening, &mut parts, Some(session)).await,
+    }
 }
 
 /// Browsers send an Origin and nothing else does: no web page but the console may talk to this server.
@@ -288,7 +303,7 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
 
 /// Accepts a websocket of a peer that was checked and of a client that authenticates, or of the console, whose session
 /// was checked.
-pub(super) async fn accept(listening: RouterState, parts: &mut Parts, session: Option<ConsoleSession>) -> Response {
+async fn accept(listening: RouterState, parts: &mut Parts, session: Option<ConsoleSession>) -> Response {
     let upgrade = match WebSocketUpgrade::from_request_parts(parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
