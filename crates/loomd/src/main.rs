@@ -5,6 +5,7 @@ mod app_server;
 mod chat;
 mod cli;
 mod config;
+mod console;
 mod demo;
 mod doctor;
 mod exec;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
+        Command::Console(arguments) => console::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
         Command::Exec(arguments) => exec::run(overrides, *arguments),
         Command::Threads(arguments) => threads::run(overrides, arguments),
         Command::Replay(arguments) => replay::run(overrides, arguments),

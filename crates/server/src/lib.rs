@@ -43,4 +43,6 @@ pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, ledger, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
-pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
+pub use transport::{
+    CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, serve, serve_attached, serve_in_process, serve_on,
+};

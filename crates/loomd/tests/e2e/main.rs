@@ -15,6 +15,7 @@ mod clients;
 mod command_exec;
 mod commands;
 mod common;
+mod console;
 mod crash;
 mod crash_turns;
 mod documents;
