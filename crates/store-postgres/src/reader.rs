@@ -126,7 +126,7 @@ impl Reader for PostgresReader {
         Box::pin(async move {
             let lease = self.inner.leases.take(self.thread, self.id).await?;
             let (inner, known) = (Arc::clone(&self.inner), Arc::clone(&self.known));
-            Ok(Box::new(PostgresWriter { inner, known, lease }) as Box<dyn Writer>)
+            Ok(Box::new(PostgresWriter { inner, known, lease, unknown: false }) as Box<dyn Writer>)
         })
     }
 }

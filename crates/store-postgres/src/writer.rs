@@ -29,6 +29,9 @@ pub(crate) struct PostgresWriter {
     pub inner: Arc<Inner>,
     pub known: Arc<Known>,
     pub lease: HeldLease,
+    /// Set while it is unknown whether the last append was done: it was given up, or the connection was lost. It may
+    /// still come to the database, so nothing more is written under this token.
+    pub unknown: bool,
 }
 
 impl Lease for PostgresWriter {
@@ -46,6 +49,9 @@ impl Writer for PostgresWriter {
     /// configured so.
     fn append(&mut self, batch: Batch, _: Durability) -> Answer<'_, Appended> {
         Box::pin(async move {
+            if self.unknown {
+                return Err(Error::StaleLease { id: self.lease.thread });
+            }
             let client = self.inner.database.client().await?;
             let is_new = self.known.is_new.load(Ordering::Relaxed);
             let (head, complete) = self.head(&client, &batch, is_new).await?;
@@ -54,6 +60,7 @@ impl Writer for PostgresWriter {
             let statement = client.prepare_cached(&APPEND).await.map_err(failed)?;
             let (thread, count) = (self.lease.thread, lines.count());
             let epoch = i64::try_from(self.lease.epoch).unwrap_or(i64::MAX);
+            self.unknown = true;
             let row = client
                 .query_opt(
                     &statement,
@@ -81,8 +88,10 @@ impl Writer for PostgresWriter {
                         &head.attached_to,
                     ],
                 )
-                .await
-                .map_err(failed)?;
+                .await;
+            // An error of the server itself means that nothing was done.
+            self.unknown = row.as_ref().is_err_and(|error| error.as_db_error().is_none());
+            let row = row.map_err(|error| self.inner.database.place.query(&error))?;
             drop(client);
             let Some(row) = row else {
                 self.lease.check().await?;
