@@ -23,6 +23,8 @@ mod run;
 mod setup;
 mod show;
 mod skills;
+#[cfg(feature = "postgres")]
+mod store;
 mod suggest;
 mod threads;
 mod trust;
@@ -64,6 +66,8 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => generated_docs::completions(&arguments),
         Command::Man(arguments) => generated_docs::man(&arguments),
         Command::Skills(arguments) => skills::run(overrides, arguments),
+        #[cfg(feature = "postgres")]
+        Command::Store(arguments) => store::run(arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

@@ -11,8 +11,8 @@ use super::random::Random;
 
 /// Until then there are faults.
 const FAULTS_END: u64 = 60_000;
-/// By then everything must be done.
-const END: u64 = 300_000;
+/// By then everything must be done: a session's lifetime and some tries later, and before requests are given up.
+const END: u64 = 105_000;
 const THREADS: u64 = 3;
 
 #[derive(Debug)]
