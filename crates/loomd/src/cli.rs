@@ -60,6 +60,9 @@ pub enum Command {
     Threads(threads::Threads),
     /// List skills
     Skills(skills::Skills),
+    /// Prepare and check a database that several servers share, and move threads in and out of it
+    #[cfg(feature = "postgres")]
+    Store(crate::store::Store),
     /// Run a stored thread again with its recorded answers and tool results, and report the first difference
     Replay(replay::Replay),
     /// List, add, remove and log in to MCP servers

@@ -24,6 +24,8 @@ mod run;
 mod setup;
 mod show;
 mod skills;
+#[cfg(feature = "postgres")]
+mod store;
 mod suggest;
 mod threads;
 mod trust;
@@ -68,6 +70,8 @@ fn main() -> ExitCode {
         Command::Man(arguments) => generated_docs::man(&arguments),
         Command::Skills(arguments) => skills::run(overrides, arguments),
         Command::Usage(arguments) => usage::run(overrides, arguments),
+        #[cfg(feature = "postgres")]
+        Command::Store(arguments) => store::run(arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

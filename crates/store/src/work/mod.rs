@@ -9,6 +9,7 @@ mod answered;
 mod database;
 mod goal;
 mod queue;
+mod shared;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,11 +23,19 @@ use crate::file::off_thread;
 
 pub use answered::{EarlierRequest, RequestKey};
 pub use goal::Goal;
-pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage};
+pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED};
+pub use shared::{GoalChange, SharedWork};
 
 /// The goals, queues and answered requests of all threads of a store. Cheap to clone.
 #[derive(Clone)]
-pub struct WorkStore(Arc<Inner>);
+pub struct WorkStore(Kept);
+
+/// Where a store keeps them.
+#[derive(Clone)]
+enum Kept {
+    Local(Arc<Inner>),
+    Shared(Arc<dyn SharedWork>),
+}
 
 struct Inner {
     place: Place,
@@ -42,18 +51,42 @@ enum Place {
 /// A store in memory, which ends with its last clone.
 impl Default for WorkStore {
     fn default() -> Self {
-        Self(Arc::new(Inner { place: Place::Memory, connection: Mutex::new(None) }))
+        Self(Kept::Local(Arc::new(Inner { place: Place::Memory, connection: Mutex::new(None) })))
     }
 }
 
 impl WorkStore {
     /// A store in a database file, which need not exist yet.
     pub(crate) fn at(path: PathBuf) -> Self {
-        Self(Arc::new(Inner { place: Place::File(path), connection: Mutex::new(None) }))
+        Self(Kept::Local(Arc::new(Inner { place: Place::File(path), connection: Mutex::new(None) })))
+    }
+
+    /// A store in a database that several processes share.
+    pub fn shared(work: Arc<dyn SharedWork>) -> Self {
+        Self(Kept::Shared(work))
+    }
+
+    /// The shared database, or `None` when the store is local.
+    fn as_shared(&self) -> Option<&dyn SharedWork> {
+        match &self.0 {
+            Kept::Shared(work) => Some(&**work),
+            Kept::Local(_) => None,
+        }
+    }
+
+    /// The local database.
+    fn local(&self) -> Result<Arc<Inner>> {
+        match &self.0 {
+            Kept::Local(inner) => Ok(Arc::clone(inner)),
+            Kept::Shared(_) => Err(crate::Error::Stopped),
+        }
     }
 
     /// Removes the goal and the queue of a thread that is deleted.
     pub async fn forget(&self, id: ThreadId) -> Result<()> {
+        if let Some(shared) = self.as_shared() {
+            return shared.forget(id).await;
+        }
         self.read((), move |connection| {
             for table in ["goals", "queue", "started", "answered"] {
                 connection.execute(&format!("DELETE FROM {table} WHERE thread_id = ?1"), [id.to_string()])?;
@@ -69,7 +102,7 @@ impl WorkStore {
         missing: T,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
+        let inner = self.local()?;
         off_thread(move || inner.read(missing, query)).await
     }
 
@@ -78,7 +111,7 @@ impl WorkStore {
         &self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
+        let inner = self.local()?;
         off_thread(move || inner.change(change)).await
     }
 }
