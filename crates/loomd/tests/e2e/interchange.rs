@@ -67,5 +67,18 @@ async fn listed(server: &Server) -> Vec<(String, String, Value)> {
 
 async fn turns(server: &Server, id: &str) -> Value {
     let params = json!({ "threadId": id, "includeTurns": true });
-    server.request("thread/read", params).await.expect("a thread with its turns")["thread"]["turns"].take()
+    let mut turns =
+        server.request("thread/read", params).await.expect("a thread with its turns")["thread"]["turns"].take();
+    for turn in turns.as_array_mut().into_iter().flatten() {
+        forget(turn, &["itemsView", "startedAt", "completedAt", "durationMs", "rootTurnId"]);
+        turn["items"].as_array_mut().into_iter().flatten().for_each(|item| forget(item, &["clientId"]));
+    }
+    turns
+}
+
+/// Removes fields that only the newer release has.
+fn forget(value: &mut Value, newer: &[&str]) {
+    if let Some(fields) = value.as_object_mut() {
+        fields.retain(|name, _| !newer.contains(&name.as_str()));
+    }
 }
