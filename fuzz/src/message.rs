@@ -18,10 +18,10 @@ pub fn run(data: &[u8]) {
             }
             let _ = ServerRequest::decode(&method, params);
         }
-        Ok(Incoming::Notification { method, params }) => {
+        Ok(Incoming::Notification { method, params, .. }) => {
             let Ok(notification) = ServerNotification::decode(&method, params) else { return };
             let Ok(line) = notification.encode() else { return };
-            let Ok(Incoming::Notification { method, params }) = Incoming::parse(&line) else {
+            let Ok(Incoming::Notification { method, params, .. }) = Incoming::parse(&line) else {
                 panic!("a notification is written as one")
             };
             let again = ServerNotification::decode(&method, params).expect("what was written can be read");

@@ -13,17 +13,20 @@ use loomd_protocol::{
     PermissionProfileSummary, ResponseItem, ReviewDelivery, ReviewStartParams, ServerNotification,
     ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
-use loomd_store::{Store, ThreadId};
+use loomd_store::{RequestKey, Store, ThreadId};
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::confinement::{ClientCommand, CommandPolicy};
+use crate::event::EventId;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::Extensions;
 use crate::fork::{ForkBoundary, ForkForm};
 use crate::goals::GoalLimits;
+use crate::idempotency::ClaimedThread;
 use crate::lanes::LaneGuard;
 use crate::mcp::{self, McpServices, StatusDetail};
+use crate::metering::Metering;
 use crate::open::{
     ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
 };
@@ -93,6 +96,8 @@ pub struct ResumeThread {
     pub include_turns: bool,
     /// The first page of turns that the answer has.
     pub initial_page: Option<InitialPage>,
+    /// The last event that the client has.
+    pub after_event: Option<EventId>,
     /// Without effect when the thread is loaded, which the client is warned about.
     pub overrides: ThreadOverrides,
 }
@@ -109,6 +114,7 @@ pub struct ForkThread {
     pub attach: bool,
     /// The fork takes the goal along, which continues after the fork's first turn.
     pub defer_goal: bool,
+    pub key: Option<RequestKey>,
     pub overrides: ThreadOverrides,
 }
 
@@ -136,6 +142,11 @@ impl Agent {
         &self.opener.sources
     }
 
+    /// What model calls, tools and turns spend.
+    pub fn metering(&self) -> &Arc<Metering> {
+        &self.opener.services.metering
+    }
+
     /// All threads, for requests that open none.
     pub fn threads(&self) -> &Threads {
         &self.threads
@@ -160,8 +171,26 @@ impl Agent {
         }
     }
 
+    /// Claims the thread that a request with a key starts. Nothing else is claimed with the same key meanwhile.
+    pub async fn claim(&self, key: &RequestKey) -> Result<ClaimedThread, Refusal> {
+        self.threads.claim_thread(None, key, false).await
+    }
+
+    /// Releases the claim of a request that was refused.
+    pub async fn release(&self, key: RequestKey) {
+        if let Err(error) = self.threads.store.work().forget_answer(None, key).await {
+            tracing::warn!(%error, "the key of a refused request could not be removed");
+        }
+    }
+
+    /// Opens the thread that an earlier request with the same key has started.
+    pub async fn reopen(&self, claimed: ClaimedThread, caller: Caller, reply: Reply<Opened>) {
+        let resolve = self.opener.resolver(ThreadOverrides::default(), Restore::Model, caller.client);
+        self.threads.open_claimed(claimed, false, resolve, caller.subscriber, reply).await;
+    }
+
     pub async fn resume(&self, request: ResumeThread, caller: Caller, reply: Reply<Resumed>) {
-        let ResumeThread { thread_id, path, history, include_turns, initial_page, overrides } = request;
+        let ResumeThread { thread_id, path, history, include_turns, initial_page, after_event, overrides } = request;
         let id = parse_id(&thread_id);
         let checked = self.opener.check_managed().and_then(|()| match &id {
             Ok(id) => self.threads.refuse_mismatch(*id, history.is_some(), path.as_deref()),
@@ -197,7 +226,7 @@ impl Agent {
         let reply: Reply<Opened> = Box::new(|opened| reply(opened.map(|opened| Resumed { opened, pages })));
         let reply = self.with_warning(&overrides, loaded, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
-        self.threads.resume_from(source, include_turns, resolve, caller.subscriber, reply).await;
+        self.threads.resume_from(source, include_turns, after_event, resolve, caller.subscriber, reply).await;
     }
 
     /// Gives a loaded thread the permission profile of a request to resume it, which otherwise leaves its settings as
@@ -224,7 +253,7 @@ impl Agent {
     }
 
     pub async fn fork(&self, request: ForkThread, caller: Caller, reply: Reply<Opened>) {
-        let ForkThread { thread_id, path, boundary, ephemeral, attach, defer_goal, overrides } = request;
+        let ForkThread { thread_id, path, boundary, ephemeral, attach, defer_goal, key, overrides } = request;
         if defer_goal && ephemeral {
             let message = "`deferGoalContinuation` cannot be combined with `ephemeral`";
             return reply(Err(Refusal::invalid(message)));
@@ -239,8 +268,8 @@ impl Agent {
         };
         let reply = self.with_warning(&overrides, None, caller.subscriber, reply);
         let resolve = self.opener.resolver(overrides, Restore::Nothing, caller.client);
-        let form = ForkForm { ephemeral, attach, boundary, defer_goal };
-        self.threads.fork(source, form, resolve, caller.subscriber, reply).await;
+        let form = ForkForm { id: None, ephemeral, attach, boundary, defer_goal };
+        self.threads.fork_once(source, form, key.as_ref(), resolve, caller.subscriber, reply).await;
     }
 
     /// A reply after which the client is warned about settings of its request that have no effect.
@@ -265,8 +294,8 @@ impl Agent {
 
     /// Starts a turn, or gives its input to the running one. A relative `cwd` starts in the working directory of the
     /// process.
-    pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
-        self.threads.start_turn_with(params, &self.chooser(), level, reply).await;
+    pub async fn start_turn(&self, params: TurnStartParams, level: Level, key: Option<RequestKey>, reply: Reply<Turn>) {
+        self.threads.start_turn_with(params, &self.chooser(), level, key, reply).await;
     }
 
     /// Changes settings of a loaded thread, without a turn.
@@ -285,7 +314,13 @@ impl Agent {
     }
 
     /// Starts a review, in the thread itself or in a fork of it. The reply gets the turn and the thread it runs in.
-    pub async fn review(&self, params: ReviewStartParams, caller: Caller, reply: Reply<(Turn, ThreadId)>) {
+    pub async fn review(
+        &self,
+        params: ReviewStartParams,
+        key: Option<RequestKey>,
+        caller: Caller,
+        reply: Reply<(Turn, ThreadId)>,
+    ) {
         let parsed = review_target(params.target).and_then(|target| Ok((target, parse_id(&params.thread_id)?)));
         let (target, id) = match parsed {
             Ok(parsed) => parsed,
@@ -295,13 +330,13 @@ impl Agent {
             ReviewDelivery::Inline => Ok(id),
             ReviewDelivery::Detached => {
                 let resolve = self.opener.resolver(ThreadOverrides::default(), Restore::Model, caller.client);
-                self.threads.fork_for_review(Source::Id(id), resolve, caller.subscriber).await
+                self.threads.fork_for_review(id, key.as_ref(), resolve, caller.subscriber).await
             }
         };
         match id {
             Ok(id) => {
                 let reply = Box::new(move |turn: Result<Turn, Refusal>| reply(turn.map(|turn| (turn, id))));
-                self.threads.review(id, target, reply).await;
+                self.threads.review(id, target, key, reply).await;
             }
             Err(refusal) => reply(Err(refusal)),
         }

@@ -12,6 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use crate::inbox::{Inbox, Input};
+use crate::metering::ThreadSpending;
 
 /// Nicknames of child agents.
 const NICKNAMES: &[&str] = &[
@@ -28,6 +29,8 @@ pub(crate) struct AgentTree {
     changed: Notify,
     /// What the roots of their sandboxes resolved to when one of them first used them.
     pub roots: Arc<Roots>,
+    /// What all of them have spent.
+    pub spending: Arc<ThreadSpending>,
 }
 
 #[derive(Default)]

@@ -194,7 +194,7 @@ impl Threads {
     async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.send_turn(id, turn_params(id, input), None, Level::V0_118, reply).await;
+        self.send_turn(id, turn_params(id, input), None, Level::V0_118, None, reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
@@ -226,7 +226,7 @@ impl Threads {
         for (child, _) in agent_tree.children(parent) {
             self.close_agents(child, agent_tree).await;
             let closed = ThreadClosedNotification { thread_id: child.to_string() };
-            self.event_sink.broadcast(ServerNotification::ThreadClosed(closed)).await;
+            self.broadcast_about(ServerNotification::ThreadClosed(closed)).await;
         }
     }
 
@@ -297,6 +297,7 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
         memory_mode: None,
         preview: None,
         git: None,
+        budget: None,
     }
 }
 

@@ -1,11 +1,13 @@
 //! Events of a thread: notifications, server requests and the end of server requests, each with its id.
 
 use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use jiff::Timestamp;
-use loomd_protocol::ServerNotification;
+use loomd_protocol::{ServerNotification, ThreadReplayReason};
 
 use crate::approval::Approval;
 
@@ -20,6 +22,16 @@ impl EventId {
         Self(u128::from(epoch) << 64)
     }
 
+    /// The id before the first event under a lease. Epochs of leases are in seconds, and grow also when the clock goes back.
+    pub(crate) fn before_lease(epoch: u64) -> Self {
+        Self::before(epoch.saturating_mul(1_000_000))
+    }
+
+    /// An id after those of every thread so far, for an event of a thread that is not loaded.
+    pub(crate) fn unlogged() -> Self {
+        Self::before(next_epoch()).next()
+    }
+
     pub(crate) fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -32,8 +44,16 @@ impl fmt::Display for EventId {
     }
 }
 
-/// An epoch that is greater than any that this process has used, and than those of earlier processes as long as the
-/// clock does not go back.
+impl FromStr for EventId {
+    type Err = ParseIntError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.parse().map(Self)
+    }
+}
+
+/// An epoch in microseconds that is greater than any that this process has used, and than those of earlier processes as
+/// long as the clock does not go back; see [`EventId::before_lease`].
 pub(crate) fn next_epoch() -> u64 {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = u64::try_from(Timestamp::now().as_microsecond()).unwrap_or(0);
@@ -47,7 +67,16 @@ pub(crate) fn next_epoch() -> u64 {
 #[derive(Clone, Debug)]
 pub struct Event {
     pub id: EventId,
+    /// When it was published, in Unix milliseconds.
+    pub at_ms: i64,
     pub kind: EventKind,
+}
+
+impl Event {
+    /// An event that is published now.
+    pub(crate) fn new(id: EventId, kind: EventKind) -> Self {
+        Self { id, at_ms: Timestamp::now().as_millisecond(), kind }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -57,6 +86,31 @@ pub enum EventKind {
     ApprovalRequested(Arc<Approval>),
     /// The turn no longer waits for it, decided or not.
     ApprovalResolved(Arc<Approval>),
+}
+
+impl EventKind {
+    /// Whether a client can tell which thread it belongs to. Others are sent to the thread's subscribers in order, without
+    /// their ids, and not again.
+    pub fn names_thread(&self) -> bool {
+        let Self::Notification(notification) = self else { return true };
+        match &**notification {
+            ServerNotification::AccountRateLimitsUpdated(_)
+            | ServerNotification::ConfigWarning(_)
+            | ServerNotification::DeprecationNotice(_) => false,
+            ServerNotification::Warning(warning) => warning.thread_id.is_some(),
+            ServerNotification::McpServerStartupStatusUpdated(updated) => updated.thread_id.is_some(),
+            _ => true,
+        }
+    }
+}
+
+/// What became of the events that a client has missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MissedEvents {
+    /// All of them follow the snapshot.
+    Follow,
+    /// They are not known; the client has the snapshot instead.
+    Unknown(ThreadReplayReason),
 }
 
 #[cfg(test)]

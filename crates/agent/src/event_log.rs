@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use loomd_protocol::{ServerNotification, ThreadItem};
+use loomd_protocol::{ServerNotification, ThreadItem, ThreadReplayReason};
 use parking_lot::Mutex;
 use tokio::sync::{MutexGuard, Notify};
 
@@ -47,6 +47,8 @@ pub(crate) struct EventLog {
 }
 
 struct LogState {
+    /// The id before the first event.
+    first: EventId,
     last: EventId,
     recent: RecentEvents,
     /// Replaced when it changes, so that a publisher takes it without a copy.
@@ -61,13 +63,29 @@ impl LogState {
     /// Gives an event its id and keeps it; the bytes that were added to tails, too.
     fn append(&mut self, kind: EventKind) -> (Event, usize) {
         self.last = self.last.next();
-        let event = Event { id: self.last, kind };
+        let event = Event::new(self.last, kind);
         let size = size::of(&event.kind);
         self.recent.push(event.clone(), size);
         for joining in &mut self.joining {
             joining.push(event.clone(), size);
         }
         (event, size * self.joining.len())
+    }
+
+    /// The events after one of them, or why they are not known.
+    fn after(&self, id: EventId) -> Result<Vec<Event>, ThreadReplayReason> {
+        if id > self.last {
+            return Err(ThreadReplayReason::UnknownEvent);
+        }
+        let too_old = if id < self.first { ThreadReplayReason::NotLoaded } else { ThreadReplayReason::TooOld };
+        self.recent.after(id).ok_or(too_old)
+    }
+
+    /// The events that a client has missed since one of them, or why they are not known.
+    fn missed(&self, after: EventId) -> Result<Vec<Event>, ThreadReplayReason> {
+        let mut events = self.after(after)?;
+        events.retain(|event| event.kind.names_thread());
+        Ok(events)
     }
 
     fn joining(&self) -> Vec<Subscriber> {
@@ -95,6 +113,7 @@ impl EventLog {
     pub fn new(sink: Arc<dyn EventSink>, subscribers: Vec<Subscriber>, epoch: u64, budget: Arc<EventBudget>) -> Self {
         let last = EventId::before(epoch);
         let state = LogState {
+            first: last,
             last,
             recent: RecentEvents::new(last, budget),
             subscribers: subscribers.into(),
@@ -167,8 +186,25 @@ impl EventLog {
     /// The events after one of this thread, as long as the log reaches back to it. `None` when events after it have
     /// been dropped, or it is not an id of this log.
     pub fn after(&self, id: EventId) -> Option<Vec<Event>> {
-        let state = self.state.lock();
-        state.recent.after(id).filter(|_| id <= state.last)
+        self.state.lock().after(id).ok()
+    }
+
+    /// Calls `reply` with the id of the last event. Nothing is published meanwhile.
+    pub async fn at_last(&self, reply: impl FnOnce(EventId)) {
+        let _order = self.order.lock().await;
+        let last = self.state.lock().last;
+        reply(last);
+    }
+
+    /// The id before the first event, which no other load of the thread has.
+    pub fn epoch(&self) -> String {
+        self.state.lock().first.to_string()
+    }
+
+    /// Raises the ids of later events above those of every earlier holder of the thread's lease.
+    pub fn follow_lease(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        state.last = state.last.max(EventId::before_lease(epoch));
     }
 
     /// Drops the events that are kept.

@@ -11,6 +11,11 @@ use crate::event::Event;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subscriber(pub u64);
 
+impl Subscriber {
+    /// No client: where the thread itself reads as a client would.
+    pub(crate) const NONE: Self = Self(u64::MAX);
+}
+
 /// The clients that an event is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Audience<'a> {

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use loomd_protocol::{ThreadGoalStall, ThreadGoalStatus, ThreadStatus, Turn, TurnStatus};
 use loomd_store::rollout::{AbortReason, Event, Line, Record, ThreadRolledBack, TurnAborted};
-use loomd_store::{Batch, Durability, Goal, Position, Reader, StoredThread, ThreadId, Writer};
+use loomd_store::{Batch, Durability, Goal, Position, Reader, RequestKey, StoredThread, ThreadId, Writer};
 use uuid::Uuid;
 
 use crate::conversation::Conversation;
@@ -51,6 +51,8 @@ impl ForkBoundary {
 /// How a fork is kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ForkForm {
+    /// Its id, if that was chosen before.
+    pub id: Option<ThreadId>,
     /// Never stored.
     pub ephemeral: bool,
     /// Listed as attached to its source.
@@ -71,6 +73,44 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
+        self.fork_as(source, form, None, resolve, subscriber, reply).await;
+    }
+
+    /// Like [`Self::fork`], once for each key: a request with the key of an earlier one opens its fork.
+    pub(crate) async fn fork_once(
+        &self,
+        source: Source,
+        mut form: ForkForm,
+        key: Option<&RequestKey>,
+        resolve: Resolve,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) {
+        let Some(key) = key else { return self.fork(source, form, resolve, subscriber, reply).await };
+        let of = match &source {
+            Source::Id(id) => Some(*id),
+            Source::Path(_) => None,
+        };
+        match self.claim_thread(of, key, true).await {
+            Ok(claimed) if claimed.exists => self.open_claimed(claimed, true, resolve, subscriber, reply).await,
+            Ok(claimed) => {
+                form.id = Some(claimed.id);
+                self.fork_as(source, form, Some((of, key)), resolve, subscriber, reply).await;
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
+    }
+
+    /// Forks for a request with a key, of a thread or of none.
+    async fn fork_as(
+        &self,
+        source: Source,
+        form: ForkForm,
+        key: Option<(Option<ThreadId>, &RequestKey)>,
+        resolve: Resolve,
+        subscriber: Subscriber,
+        reply: Reply<Opened>,
+    ) {
         let from = match &source {
             Source::Id(id) if form.defer_goal => Some(*id),
             _ => None,
@@ -80,11 +120,21 @@ impl Threads {
             if let Some(from) = from {
                 self.copy_goal_to(from, loading.meta.id).await?;
             }
+            if let Some((of, key)) = key {
+                self.claim_done(of, key, loading.meta.id).await?;
+            }
             Ok((loading, turns))
         };
         match copied.await {
             Ok((loading, turns)) => self.load(loading, vec![subscriber], LoadReason::Forked { turns }, reply),
-            Err(refusal) => reply(Err(refusal)),
+            Err(refusal) => {
+                if let Some((of, key)) = key
+                    && let Err(error) = self.store.work().forget_answer(of, key.clone()).await
+                {
+                    tracing::warn!(%error, "the key of a refused request could not be removed");
+                }
+                reply(Err(refusal));
+            }
         }
     }
 
@@ -145,7 +195,7 @@ impl Threads {
         let last_turn = history::last_turn_context(source).await.map_err(unloadable)?;
         let basis = Basis { thread: stored, last_turn: last_turn.as_ref(), changed: changed.as_ref() };
         let resolved = resolve(Some(basis))?;
-        let mut meta = new_meta(ThreadId::new(), &resolved);
+        let mut meta = new_meta(form.id.unwrap_or_else(ThreadId::new), &resolved);
         let ResolvedSettings { settings, profile, .. } = resolved;
         if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);

@@ -42,7 +42,7 @@ impl Threads {
                 Ok(cleared) => {
                     reply(Ok(cleared));
                     if cleared {
-                        self.event_sink.broadcast(cleared_notification(id)).await;
+                        self.broadcast_about(cleared_notification(id)).await;
                     }
                 }
                 Err(error) => reply(Err(error.into())),
@@ -57,7 +57,7 @@ impl Threads {
             Ok(goal) => {
                 self.copy_goal(id, goal.to_wire(id)).await;
                 reply(Ok(goal.to_wire(id)));
-                self.event_sink.broadcast(updated_notification(id, &goal, None)).await;
+                self.broadcast_about(updated_notification(id, &goal, None)).await;
             }
             Err(refusal) => reply(Err(refusal)),
         }

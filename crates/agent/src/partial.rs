@@ -182,7 +182,7 @@ mod tests {
                 for at in 0..=deltas.len() {
                     if at == joins.min(deltas.len()) {
                         joined = events.open_items("turn").iter().map(|item| json!(item)).collect();
-                        events.join(Subscriber(2), None, || ()).await.0.hold().await.subscribe().await;
+                        events.join(Subscriber(2), None, None, || ()).await.0.hold().await.subscribe().await;
                     }
                     if let Some(delta) = deltas.get(at) {
                         events.publish(delta.clone()).await;

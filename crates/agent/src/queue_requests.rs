@@ -41,7 +41,7 @@ impl Threads {
             let added = matches!(queued, Ok(loomd_store::Enqueued::Added(_)));
             reply(queued.map_err(Into::into).and_then(|queued| not_added(queued, &client_id)));
             if added {
-                self.event_sink.broadcast(queue_changed(id)).await;
+                self.broadcast_about(queue_changed(id)).await;
             }
         }
     }
@@ -136,7 +136,7 @@ impl Threads {
         let notification: ServerNotification = queue_changed(id);
         match self.get(id) {
             Some(loaded) => loaded.events.publish(notification).await,
-            None => self.event_sink.broadcast(notification).await,
+            None => self.broadcast_about(notification).await,
         }
     }
 

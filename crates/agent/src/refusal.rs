@@ -2,7 +2,7 @@
 
 use loomd_config::CloudError;
 use loomd_protocol::NonSteerableTurnKind;
-use loomd_store::{Error, ThreadId};
+use loomd_store::{Error, RequestKey, ThreadId};
 use thiserror::Error as ThisError;
 
 /// The most characters that one input may have.
@@ -26,6 +26,9 @@ pub enum Refusal {
     /// An MCP server refused, with a code of its own.
     #[error("{message}")]
     OfServer { code: i64, message: String },
+    /// The key of a request was used for one with other params.
+    #[error("{field} {key:?} was used for another {method} request")]
+    IdempotencyConflict { method: &'static str, field: &'static str, key: String },
     /// The input has more than [`MAX_INPUT_CHARS`] characters.
     #[error("Input exceeds the maximum length of {MAX_INPUT_CHARS} characters.")]
     InputTooLarge { chars: usize },
@@ -44,9 +47,19 @@ impl Refusal {
         Self::Invalid(format!("thread not found: {id}"))
     }
 
+    pub(crate) fn idempotency_conflict(request: &RequestKey) -> Self {
+        let (method, key) = (request.method, request.key.clone());
+        Self::IdempotencyConflict { method, field: key_field(method), key }
+    }
+
     pub(crate) fn no_rollout(id: ThreadId) -> Self {
         Self::Invalid(format!("no rollout found for thread id {id}"))
     }
+}
+
+/// The param that has the key of a request.
+pub(crate) fn key_field(method: &str) -> &'static str {
+    if method.starts_with("turn/") { "clientUserMessageId" } else { "idempotencyKey" }
 }
 
 /// Errors of the store that the request caused are `Invalid`, all others `Failed`.

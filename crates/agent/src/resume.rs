@@ -7,6 +7,7 @@ use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStat
 use loomd_store::rollout::{Record, UserMessage};
 use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
 
+use crate::event::EventId;
 use crate::event_sink::Subscriber;
 use crate::lanes::LaneGuard;
 use crate::message::text_of;
@@ -42,13 +43,15 @@ impl Threads {
             Source::Id(id) => ResumeSource::Id(id, self.lanes.enter(id).await),
             Source::Path(path) => ResumeSource::Path(path),
         };
-        self.resume_from(source, turns, resolve, subscriber, reply).await;
+        self.resume_from(source, turns, None, resolve, subscriber, reply).await;
     }
 
+    /// Like [`Self::resume`]; `after` is the last event that the client has.
     pub(crate) async fn resume_from(
         &self,
         source: ResumeSource,
         turns: bool,
+        after: Option<EventId>,
         resolve: Resolve,
         subscriber: Subscriber,
         reply: Reply<Opened>,
@@ -60,7 +63,7 @@ impl Threads {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let reply = self.with_facts(id, reply).await;
-                let Err(reply) = self.join(id, turns, subscriber, reply).await else { return };
+                let Err(reply) = self.join(id, turns, after, subscriber, reply).await else { return };
                 let opened = async { Ok((self.store.find(id, Some(false)).await?, self.store.open(id).await?)) };
                 match opened.await {
                     Ok((stored, reader)) => (stored, reader, reply, lane),
@@ -71,7 +74,7 @@ impl Threads {
                 Ok((stored, reader)) => {
                     let lane = self.lanes.enter(stored.id()).await;
                     let reply = self.with_facts(stored.id(), reply).await;
-                    let Err(reply) = self.join(stored.id(), turns, subscriber, reply).await else { return };
+                    let Err(reply) = self.join(stored.id(), turns, after, subscriber, reply).await else { return };
                     (stored, reader, reply, lane)
                 }
                 Err(error) => return reply(Err(unloadable_at(&path, error))),
@@ -83,7 +86,7 @@ impl Threads {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
                 let loading = loading(stored, reader, thread, resolved);
-                self.load(loading, vec![subscriber], LoadReason::Resumed { turns }, reply);
+                self.load(loading, vec![subscriber], LoadReason::Resumed { turns, after }, reply);
             }
             Err(refusal) => reply(Err(refusal)),
         }
@@ -147,7 +150,7 @@ impl Threads {
             Ok((stored, reader, resolved)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let first = LoadReason::Resumed { turns: Vec::new() };
+                let first = LoadReason::Resumed { turns: Vec::new(), after: None };
                 self.load(loading(stored, reader, thread, resolved), vec![subscriber], first, reply);
             }
             Err(refusal) => reply(Err(refusal)),

@@ -11,6 +11,7 @@ use loomd_organiser::Organiser;
 use crate::event_log::EventBudget;
 use crate::images::Images;
 use crate::mcp::McpServices;
+use crate::metering::Metering;
 use crate::replay::ReplaySession;
 
 pub struct Services {
@@ -28,6 +29,8 @@ pub struct Services {
     pub(crate) mcp: Option<Arc<McpServices>>,
     /// The recording of a replay, which takes the place of tools and clients.
     pub(crate) replayed: Option<Arc<ReplaySession>>,
+    /// What model calls, tools and turns spend.
+    pub metering: Arc<Metering>,
     shell: OnceLock<Shell>,
 }
 
@@ -35,6 +38,7 @@ impl Services {
     pub fn new(home: PathBuf, http: Arc<Http>, environment: Environment) -> Self {
         Self {
             organiser: Organiser::new(&home),
+            metering: Arc::new(Metering::new(&home)),
             home,
             http,
             environment,

@@ -7,9 +7,10 @@ use loomd_config::permissions::Permissions;
 use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
-    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, CollaborationMode, DeprecationNoticeNotification,
-    DynamicToolSpec, JsonObject, JsonValue, ModeKind, MultiAgentMode, Personality, ReasoningEffort, ReasoningSummary,
-    SandboxPolicy, ServiceTier, Settings as ModeSettings, ThreadSettings, TurnStartParams,
+    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, Budget, CollaborationMode,
+    DeprecationNoticeNotification, DynamicToolSpec, JsonObject, JsonValue, ModeKind, MultiAgentMode, Personality,
+    ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings, ThreadSettings,
+    TurnStartParams,
 };
 use loomd_store::StoredThread;
 use loomd_store::rollout::{SandboxPolicy as StoredSandboxPolicy, StoredSettings, TruncationPolicy, TurnContext};
@@ -233,6 +234,8 @@ pub struct ResolvedSettings {
     pub cli_version: String,
     /// The label that its client gave it.
     pub thread_source: Option<String>,
+    /// What a new thread may spend.
+    pub budget: Option<Budget>,
     /// Notices about the configuration, published after `thread/started`.
     pub notices: Vec<DeprecationNoticeNotification>,
 }

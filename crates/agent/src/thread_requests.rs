@@ -10,7 +10,8 @@ use loomd_protocol::{
 use loomd_store::{Error, GitPatch, ThreadId};
 
 use crate::approval::{Approval, ApprovalDecision, ApprovalId, DecideError};
-use crate::event::{Event, EventId};
+use crate::event::{Event, EventId, EventKind};
+use crate::event_sink::Audience;
 use crate::refusal::Refusal;
 use crate::thread::{Op, Reply, add_side_facts, name_updated};
 use crate::threads::Threads;
@@ -32,6 +33,12 @@ impl Threads {
         self.get(id)?.events.after(after)
     }
 
+    /// Publishes an event of a thread that is not loaded to every client.
+    pub(crate) async fn broadcast_about(&self, notification: ServerNotification) {
+        let event = Event::new(EventId::unlogged(), EventKind::Notification(Arc::new(notification)));
+        self.event_sink.send(Audience::EveryoneBut(&[]), &event).await;
+    }
+
     pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Rename { name, reply }) = self.send(id, Op::Rename { name, reply }).await {
@@ -48,7 +55,7 @@ impl Threads {
         let told = renamed.is_ok();
         reply(renamed);
         if told {
-            self.event_sink.broadcast(name_updated(id, name)).await;
+            self.broadcast_about(name_updated(id, name)).await;
         }
     }
 
@@ -95,7 +102,7 @@ impl Threads {
         reply(archived);
         if told {
             let archived = ThreadArchivedNotification { thread_id: id.to_string() };
-            self.event_sink.broadcast(ServerNotification::ThreadArchived(archived)).await;
+            self.broadcast_about(ServerNotification::ThreadArchived(archived)).await;
         }
     }
 
@@ -115,7 +122,7 @@ impl Threads {
         reply(fetched);
         if told {
             let unarchived = ThreadUnarchivedNotification { thread_id: id.to_string() };
-            self.event_sink.broadcast(ServerNotification::ThreadUnarchived(unarchived)).await;
+            self.broadcast_about(ServerNotification::ThreadUnarchived(unarchived)).await;
         }
     }
 
@@ -143,10 +150,10 @@ impl Threads {
                         attachment_id: attachment.id,
                         operation: ThreadAttachmentOperation::Deleted,
                     };
-                    self.event_sink.broadcast(ServerNotification::ThreadAttachmentUpdated(notification)).await;
+                    self.broadcast_about(ServerNotification::ThreadAttachmentUpdated(notification)).await;
                 }
                 let deleted = ThreadDeletedNotification { thread_id: id.to_string() };
-                self.event_sink.broadcast(ServerNotification::ThreadDeleted(deleted)).await;
+                self.broadcast_about(ServerNotification::ThreadDeleted(deleted)).await;
             }
             Err(refusal) => reply(Err(refusal)),
         }

@@ -9,14 +9,14 @@ use jiff::Timestamp;
 use loomd_protocol::{Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::search::{SearchPage, SearchQuery};
-use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
+use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId, WorkStore};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
-use crate::event::next_epoch;
+use crate::event::{EventId, next_epoch};
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
 use crate::extensions::SkillChanges;
@@ -225,13 +225,23 @@ impl Threads {
 
     /// A thread, loaded or not, without loading it.
     pub async fn read(&self, id: ThreadId, turns: bool, provider: &str) -> Result<WireThread, Refusal> {
+        self.read_at(id, turns, provider).await.map(|(thread, _)| thread)
+    }
+
+    /// Like [`Self::read`]; if the thread is loaded, also the event right after which it is as it is shown.
+    pub async fn read_at(
+        &self,
+        id: ThreadId,
+        turns: bool,
+        provider: &str,
+    ) -> Result<(WireThread, Option<EventId>), Refusal> {
         let _lane = self.lanes.enter(id).await;
         if let Some(loaded) = self.get(id) {
             if turns {
                 has_turns(id, &loaded)?;
             }
             if let Some(thread) = self.ask(&loaded, |reply| Op::Show { turns, reply }).await {
-                return thread;
+                return thread.map(|(thread, at)| (thread, Some(at)));
             }
         }
         let stored = match self.store.find(id, None).await {
@@ -251,7 +261,7 @@ impl Threads {
             Ok(())
         };
         read.await.map_err(|error| unreadable(id, error))?;
-        Ok(thread)
+        Ok((thread, None))
     }
 
     /// Removes a subscriber. The thread is unloaded with the last one.
@@ -345,10 +355,11 @@ impl Threads {
         &self,
         id: ThreadId,
         turns: bool,
+        after: Option<EventId>,
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) -> Result<(), Reply<Opened>> {
-        match self.send(id, Op::Join { subscriber, turns, reply }).await {
+        match self.send(id, Op::Join { subscriber, turns, after, reply }).await {
             Err(Op::Join { reply, .. }) => Err(reply),
             _ => Ok(()),
         }
@@ -417,6 +428,7 @@ impl Threads {
             skill_needs: Arc::default(),
             mcp,
         };
+        agent_tree.spending.set_budget(meta.budget.as_ref());
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
@@ -450,6 +462,7 @@ impl Threads {
             elicitations: 0,
             unload_delay: None,
             instruction_sources: Arc::new([]),
+            ephemeral_keys: WorkStore::default(),
             left: None,
             watched: None,
         };
@@ -459,7 +472,7 @@ impl Threads {
             let Some(subscriber) = subscriber else { return reply(Err(Refusal::failed("nobody asked for it"))) };
             tokio::spawn(async move {
                 if let Err(mpsc::error::SendError(Op::Join { reply, .. })) =
-                    other.ops.send(Op::Join { subscriber, turns: first.has_turns(), reply }).await
+                    other.ops.send(Op::Join { subscriber, turns: first.has_turns(), after: first.after(), reply }).await
                 {
                     reply(Err(Refusal::invalid(format!(
                         "thread {id} is closing; retry thread/resume after the thread is closed"
@@ -627,6 +640,7 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta
         memory_mode: None,
         preview: None,
         git: None,
+        budget: resolved.budget.clone(),
     }
 }
 

@@ -22,6 +22,7 @@ use crate::approval::{ApprovalParams, ApprovalRequest};
 use crate::denials::Denials;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
+use crate::metering::Spending;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
@@ -48,6 +49,8 @@ pub(crate) struct TurnCx {
     pub realtime: Arc<RealtimeLink>,
     /// What the reviewer has denied in the thread.
     pub denials: Arc<Denials>,
+    /// What the turn spends, and the budgets that limit it.
+    pub spending: Arc<Spending>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -118,6 +121,7 @@ impl TurnCx {
         recorder: Recorder,
         realtime: Arc<RealtimeLink>,
         denials: Arc<Denials>,
+        spending: Arc<Spending>,
     ) -> Self {
         Self {
             thread,
@@ -131,6 +135,7 @@ impl TurnCx {
             view,
             realtime,
             denials,
+            spending,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -210,6 +215,7 @@ impl TurnCx {
             view: Arc::clone(&self.view),
             realtime: Arc::clone(&self.realtime),
             denials: Arc::clone(&self.denials),
+            spending: Arc::clone(&self.spending),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),

@@ -5,7 +5,7 @@ use loomd_protocol::{
     ThreadSampleResponse, ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnSettingsUpdateParams,
     TurnStartParams, TurnSteerParams, UserInput,
 };
-use loomd_store::ThreadId;
+use loomd_store::{RequestKey, ThreadId};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,7 @@ impl Threads {
     pub async fn start_turn(&self, params: TurnStartParams, level: Level, reply: Reply<Turn>) {
         let unknown =
             |id: &str, _: &str, _: &Profile| Err(Refusal::invalid(format!("unknown permission profile `{id}`")));
-        self.start_turn_with(params, &unknown, level, reply).await;
+        self.start_turn_with(params, &unknown, level, None, reply).await;
     }
 
     /// Like [`Self::start_turn`]; `choose` finds out what a permission profile stands for in the folder of a thread.
@@ -44,6 +44,7 @@ impl Threads {
         mut params: TurnStartParams,
         choose: &ChooseProfile<'_>,
         level: Level,
+        key: Option<RequestKey>,
         reply: Reply<Turn>,
     ) {
         let checked = check_turn_start(&mut params).and_then(|id| {
@@ -54,7 +55,7 @@ impl Threads {
             Ok(checked) => checked,
             Err(refusal) => return reply(Err(refusal)),
         };
-        self.send_turn(id, params, chosen, level, reply).await;
+        self.send_turn(id, params, chosen, level, key, reply).await;
     }
 
     /// Starts a turn of any thread, also of an agent that clients may not direct.
@@ -64,10 +65,11 @@ impl Threads {
         params: TurnStartParams,
         chosen: Option<Box<CommandPolicy>>,
         level: Level,
+        key: Option<RequestKey>,
         reply: Reply<Turn>,
     ) {
         let _lane = self.lanes.enter(id).await;
-        let op = Op::StartTurn { params: Box::new(params), chosen, level, reply };
+        let op = Op::StartTurn { params: Box::new(params), chosen, level, key, reply };
         if let Err(Op::StartTurn { reply, .. }) = self.send(id, op).await {
             reply(Err(Refusal::not_found(id)));
         }
@@ -177,7 +179,7 @@ impl Threads {
     }
 
     /// Gives input to the running turn.
-    pub async fn steer(&self, params: TurnSteerParams, reply: Reply<String>) {
+    pub async fn steer(&self, params: TurnSteerParams, key: Option<RequestKey>, reply: Reply<String>) {
         let id = match self.check_steer(&params) {
             Ok(id) => id,
             Err(refusal) => return reply(Err(refusal)),
@@ -186,7 +188,7 @@ impl Threads {
             params;
         let input = UserMessageInput { content, client_id };
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Steer { reply, .. }) = self.send(id, Op::Steer { expected, input, reply }).await {
+        if let Err(Op::Steer { reply, .. }) = self.send(id, Op::Steer { expected, input, key, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -201,9 +203,9 @@ impl Threads {
     }
 
     /// Replaces a thread's conversation by a summary.
-    pub async fn compact(&self, id: ThreadId, reply: Reply<Turn>) {
+    pub async fn compact(&self, id: ThreadId, key: Option<RequestKey>, reply: Reply<Turn>) {
         match self.check_direct_input(id) {
-            Ok(()) => self.replace(id, Work::Compact, reply).await,
+            Ok(()) => self.replace(id, Work::Compact, key, reply).await,
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -238,9 +240,9 @@ impl Threads {
     }
 
     /// Runs a command of the user in a thread, without the model.
-    pub async fn shell_command(&self, id: ThreadId, command: String, reply: Reply<()>) {
+    pub async fn shell_command(&self, id: ThreadId, command: String, key: Option<RequestKey>, reply: Reply<()>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::ShellCommand { reply, .. }) = self.send(id, Op::ShellCommand { command, reply }).await {
+        if let Err(Op::ShellCommand { reply, .. }) = self.send(id, Op::ShellCommand { command, key, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
@@ -253,17 +255,17 @@ impl Threads {
         }
     }
 
-    async fn replace(&self, id: ThreadId, work: Work, reply: Reply<Turn>) {
+    async fn replace(&self, id: ThreadId, work: Work, key: Option<RequestKey>, reply: Reply<Turn>) {
         let _lane = self.lanes.enter(id).await;
-        if let Err(Op::Replace { reply, .. }) = self.send(id, Op::Replace { work, reply }).await {
+        if let Err(Op::Replace { reply, .. }) = self.send(id, Op::Replace { work, key, reply }).await {
             reply(Err(Refusal::not_found(id)));
         }
     }
 
     /// Starts a review in the thread itself.
-    pub async fn review(&self, id: ThreadId, target: ReviewTarget, reply: Reply<Turn>) {
+    pub async fn review(&self, id: ThreadId, target: ReviewTarget, key: Option<RequestKey>, reply: Reply<Turn>) {
         match self.review_work(id, target).await {
-            Ok(work) => self.replace(id, work, reply).await,
+            Ok(work) => self.replace(id, work, key, reply).await,
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -271,13 +273,14 @@ impl Threads {
     /// Forks a thread for a review, and starts the review in the fork.
     pub async fn fork_for_review(
         &self,
-        source: Source,
+        source: ThreadId,
+        key: Option<&RequestKey>,
         resolve: Resolve,
         subscriber: Subscriber,
     ) -> Result<ThreadId, Refusal> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
-        self.fork(source, ForkForm::default(), resolve, subscriber, reply).await;
+        self.fork_once(Source::Id(source), ForkForm::default(), key, resolve, subscriber, reply).await;
         let opened = answered.await.map_err(|_| Refusal::failed("the thread could not be copied"))??;
         opened.thread.id.parse().map_err(|_| Refusal::failed("the thread could not be copied"))
     }

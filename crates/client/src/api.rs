@@ -48,7 +48,9 @@ impl Client {
 
     /// Starts a turn that shortens the thread's history. Does not wait for that turn.
     pub async fn compact_thread(&self, thread_id: &str) -> Result<(), Error> {
-        self.thread_compact_start(ThreadCompactStartParams { thread_id: thread_id.to_owned() }).await.map(drop)
+        self.thread_compact_start(ThreadCompactStartParams { thread_id: thread_id.to_owned(), idempotency_key: None })
+            .await
+            .map(drop)
     }
 }
 

@@ -187,6 +187,7 @@ pub(crate) async fn handshake(
         let link = Link::start(transport, Arc::clone(hub), Arc::clone(&options.handler));
         let capabilities = InitializeCapabilities {
             experimental_api: options.experimental_api,
+            event_ids: true,
             opt_out_notification_methods: (!options.opt_out.is_empty()).then(|| options.opt_out.clone()),
             ..Default::default()
         };

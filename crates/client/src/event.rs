@@ -13,6 +13,9 @@ use crate::{Disconnect, lenient};
 pub struct Event {
     pub thread_id: Option<String>,
     pub turn_id: Option<String>,
+    /// The place among the events of its thread, if the server numbers them. Ids of a thread rise; they are no longer
+    /// than 128 bits.
+    pub event_id: Option<u128>,
     pub kind: EventKind,
 }
 
@@ -23,12 +26,14 @@ pub enum EventKind {
     Notification(Box<ServerNotification>),
     /// A notification whose method or params this release does not know.
     Other { method: String, params: JsonValue },
-    /// The connection was lost and is being made again. Events may be missing from here on.
+    /// The connection was lost and is being made again. Events that are missing from here on follow, or the state of
+    /// their thread does ([`Resumed`](Self::Resumed)).
     Lost(Arc<Disconnect>),
     /// Connected again, with all threads resumed.
     Reconnected,
     /// A thread was resumed, by this client or after a reconnect. Holds the thread's state at this point of its
-    /// events; after a reconnect this replaces the missing ones.
+    /// events. After a reconnect this is a reset: it replaces missing events that the server no longer has. If it has
+    /// them, they follow instead, each once.
     Resumed(Box<ThreadResumeResponse>),
     /// A thread could not be resumed after a reconnect.
     NotResumed(Box<RpcError>),
@@ -66,15 +71,20 @@ impl Event {
         };
         let EventScope { thread_id, turn_id, thread, turn } = scope;
         let id = |whole: Option<WithId>| whole.map(|whole| whole.id);
-        Self { thread_id: thread_id.or_else(|| id(thread)), turn_id: turn_id.or_else(|| id(turn)), kind }
+        Self {
+            thread_id: thread_id.or_else(|| id(thread)),
+            turn_id: turn_id.or_else(|| id(turn)),
+            event_id: None,
+            kind,
+        }
     }
 
     pub(crate) fn of_thread(thread_id: impl Into<String>, kind: EventKind) -> Self {
-        Self { thread_id: Some(thread_id.into()), turn_id: None, kind }
+        Self { thread_id: Some(thread_id.into()), turn_id: None, event_id: None, kind }
     }
 
     pub(crate) fn of_connection(kind: EventKind) -> Self {
-        Self { thread_id: None, turn_id: None, kind }
+        Self { thread_id: None, turn_id: None, event_id: None, kind }
     }
 }
 

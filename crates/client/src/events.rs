@@ -176,14 +176,15 @@ impl QueueState {
         if self.waiting.len() < MERGE_FROM {
             return false;
         }
-        let EventKind::Notification(next) = &next.kind else { return false };
-        let Some((Event { kind: EventKind::Notification(last), .. }, size)) = self.waiting.back_mut() else {
+        let (EventKind::Notification(more), next_id) = (&next.kind, next.event_id) else { return false };
+        let Some((Event { kind: EventKind::Notification(last), event_id, .. }, size)) = self.waiting.back_mut() else {
             return false;
         };
-        if !last.same_text(next) {
+        if !last.same_text(more) {
             return false;
         }
-        last.merge_text(next);
+        last.merge_text(more);
+        *event_id = next_id;
         *size += bytes;
         true
     }
@@ -205,6 +206,7 @@ mod tests {
         Event {
             thread_id: Some("t".into()),
             turn_id: Some("u".into()),
+            event_id: None,
             kind: EventKind::Notification(Box::new(ServerNotification::AgentMessageDelta(
                 AgentMessageDeltaNotification {
                     thread_id: "t".into(),

@@ -10,6 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 use crate::error::Error;
 use crate::event::{Event, EventKind};
 use crate::events::{Events, Filter, Queue};
+use crate::positions::Positions;
 
 #[derive(Default)]
 pub(crate) struct Hub(Mutex<HubState>);
@@ -22,6 +23,7 @@ struct HubState {
     running: HashMap<String, String>,
     /// Number of server requests in progress, by thread id.
     open_requests: HashMap<String, usize>,
+    positions: Positions,
     finished: bool,
 }
 
@@ -50,6 +52,31 @@ impl Hub {
         for queue in state.subscribers.values() {
             queue.push(event, bytes);
         }
+    }
+
+    /// Whether an event of a thread is new; one without an id always is.
+    pub(crate) fn is_new(&self, thread_id: Option<&str>, event_id: Option<u128>) -> bool {
+        let (Some(thread_id), Some(event_id)) = (thread_id, event_id) else { return true };
+        self.lock().positions.is_new(thread_id, event_id)
+    }
+
+    /// The last event of a thread that was received.
+    pub(crate) fn last_event(&self, thread_id: &str) -> Option<u128> {
+        self.lock().positions.last(thread_id)
+    }
+
+    /// Ignores events of these threads until they are resumed.
+    pub(crate) fn resuming(&self, thread_ids: Vec<String>) {
+        self.lock().positions.resuming(thread_ids);
+    }
+
+    /// A thread was resumed: with its state right after an event, or (`None`) with the events that were missed.
+    pub(crate) fn resumed(&self, thread_id: &str, at: Option<u128>) {
+        self.lock().positions.resumed(thread_id, at);
+    }
+
+    pub(crate) fn not_resumed(&self, thread_id: &str) {
+        self.lock().positions.not_resumed(thread_id);
     }
 
     /// Ends all streams, each with `error()` if that is one.

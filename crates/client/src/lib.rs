@@ -51,6 +51,7 @@ mod server_requests;
 #[doc = include_str!("../NAMES.md")]
 pub mod names {}
 mod options;
+mod positions;
 mod reconnect;
 mod review;
 mod thread;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 
 use bytes::Bytes;
 use loomd_protocol::{
-    Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadResumeResponse, call, encode_error,
-    encode_notification, encode_request, encode_response,
+    Call, Incoming, JsonValue, RequestId, RpcError, ServerNotification, ThreadReplay, ThreadResumeResponse, call,
+    encode_error, encode_notification, encode_request, encode_response,
 };
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
@@ -212,9 +212,16 @@ impl Receiver {
         match Incoming::parse(message) {
             Ok(Incoming::Response { id, result }) => self.complete_request(&id, Ok(result.to_owned())),
             Ok(Incoming::Error { id, error }) => self.complete_request(&id, Err(error)),
-            Ok(Incoming::Request { id, method, params, .. }) => self.requests.start(id, &method, params),
-            Ok(Incoming::Notification { method, params }) => {
-                let event = Event::decode(&method, params);
+            Ok(Incoming::Request { id, method, params, event_id, .. }) => {
+                // One that is open is sent again after a reconnect, so it is answered also when it is not new.
+                self.requests.start(id, &method, params, event_id.and_then(|id| id.parse().ok()));
+            }
+            Ok(Incoming::Notification { method, params, event_id }) => {
+                let mut event = Event::decode(&method, params);
+                event.event_id = event_id.and_then(|id| id.parse().ok());
+                if !self.hub.is_new(event.thread_id.as_deref(), event.event_id) {
+                    return;
+                }
                 if let Some(ServerNotification::ServerRequestResolved(resolved)) = event.notification() {
                     self.requests.withdraw(&resolved.request_id);
                 }
@@ -242,7 +249,14 @@ impl Receiver {
             && let Ok(resumed) = lenient::decode_result::<ThreadResumeResponse>(result)
         {
             let thread_id = resumed.thread.id.clone();
-            self.hub.publish(&Event::of_thread(thread_id, EventKind::Resumed(resumed.into())), result.get().len());
+            if resumed.replay == Some(ThreadReplay::Complete) {
+                self.hub.resumed(&thread_id, None);
+            } else {
+                let event_id = resumed.event_id.as_deref().and_then(|id| id.parse().ok());
+                self.hub.resumed(&thread_id, event_id);
+                let kind = EventKind::Resumed(resumed.into());
+                self.hub.publish(&Event { event_id, ..Event::of_thread(thread_id, kind) }, result.get().len());
+            }
         }
         // The caller may have stopped waiting.
         _ = waiting.answer.send(answer);

@@ -57,6 +57,8 @@ async fn reconnect(client: &Weak<Shared>, ended: &Arc<Disconnect>) -> Option<(Ar
         if shared.is_closed() {
             return None;
         }
+        // The server may send events of these threads before they are resumed.
+        shared.hub.resuming(shared.open_threads());
         let connected = async {
             let (link, _) = handshake(&shared.endpoint, &shared.options, &shared.hub).await?;
             resume(&shared, &link).await?;
@@ -78,12 +80,16 @@ async fn reconnect(client: &Weak<Shared>, ended: &Arc<Disconnect>) -> Option<(Ar
 async fn resume(shared: &Shared, link: &Link) -> Result<(), Error> {
     let method = call::ThreadResume::METHOD;
     for thread_id in shared.open_threads() {
-        let params = json!({ "threadId": thread_id });
+        let mut params = json!({ "threadId": thread_id });
+        if let Some(last) = shared.hub.last_event(&thread_id) {
+            params["afterEvent"] = last.to_string().into();
+        }
         match within(method, shared.options.request_timeout, link.request(method, &params)).await {
             Ok(Some(_)) => {}
             Ok(None) => return Err(link.lost().await),
             Err(Error::Rpc { error, .. }) => {
                 shared.untrack(&thread_id);
+                shared.hub.not_resumed(&thread_id);
                 shared.hub.publish(&Event::of_thread(thread_id, EventKind::NotResumed(error)), 0);
             }
             Err(error) => return Err(error),

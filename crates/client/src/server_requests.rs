@@ -33,7 +33,8 @@ impl ServerRequests {
         Self { wire, hub, handler, tasks: JoinSet::new(), by_id: HashMap::new(), by_task: HashMap::new() }
     }
 
-    pub(crate) fn start(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
+    /// Has a request answered, unless it is being answered.
+    pub(crate) fn start(&mut self, id: RequestId, method: &str, params: Option<&RawValue>, event_id: Option<u128>) {
         if self.by_id.contains_key(&id) {
             // After `thread/resume` a server sends open requests again.
             return debug!(%id, "skipping a request that is being answered");
@@ -44,6 +45,7 @@ impl ServerRequests {
         }
         let value: JsonValue = params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let thread_id = value["threadId"].as_str().map(str::to_owned);
+        _ = self.hub.is_new(thread_id.as_deref(), event_id);
         let request = match ServerRequest::decode(method, params) {
             Ok(request) => DecodedRequest::Known(request.into()),
             Err(_) => DecodedRequest::Other { method: method.to_owned(), params: value },

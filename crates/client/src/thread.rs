@@ -118,7 +118,7 @@ impl Thread {
     /// Reviews changes in this thread and waits for the result.
     pub async fn review(&self, target: ReviewTarget) -> Result<CompletedReview, Error> {
         let thread_id = self.id().to_owned();
-        self.client.run_review(ReviewStartParams { thread_id, target, delivery: None }).await
+        self.client.run_review(ReviewStartParams { thread_id, target, delivery: None, idempotency_key: None }).await
     }
 
     /// Reads the current state of the thread.
@@ -178,6 +178,7 @@ pub fn resume(thread_id: impl Into<String>) -> ThreadResumeParams {
         permissions: None,
         initial_turns_page: None,
         runtime_workspace_roots: None,
+        after_event: None,
     }
 }
 
@@ -206,5 +207,6 @@ pub fn fork(thread_id: impl Into<String>) -> ThreadForkParams {
         runtime_workspace_roots: None,
         thread_source: None,
         attach_to_source: false,
+        idempotency_key: None,
     }
 }

@@ -1,10 +1,11 @@
 //! `loomd app-server`: runs a server from the command line.
 
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use loomd_server::ListenUrl;
+use loomd_server::auth::Policy;
+use loomd_server::{ConsoleRequest, ListenUrl};
 use tokio::io::AsyncWriteExt;
 
 use crate::cli::{self, AppServer, Tool};
@@ -25,7 +26,22 @@ pub fn run(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
 fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
     let listen = if arguments.stdio { ListenUrl::Stdio } else { arguments.listen };
     let policy = loomd_server::auth::Flags::from(arguments.auth).policy()?;
-    let setup = Setup::new(&top.with(arguments.overrides))?;
+    let console = arguments.console.then(|| ConsoleRequest {
+        origins: arguments.console_origin,
+        on_ready: Box::new(|link| _ = writeln!(io::stderr(), "  console: {link}")),
+        quiet: false,
+    });
+    serve_at(&top.with(arguments.overrides), listen, policy, console)
+}
+
+/// Serves clients until the end of stdin or a signal.
+pub fn serve_at(
+    overrides: &cli::Overrides,
+    listen: ListenUrl,
+    policy: Policy,
+    console: Option<ConsoleRequest>,
+) -> Result<()> {
+    let setup = Setup::new(overrides)?;
     config::print_flag_warnings(&setup);
     memory::start_trimming();
     logging::init();
@@ -35,7 +51,7 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
         widen_stdout();
     }
     let runtime = runtime()?;
-    let served = runtime.block_on(async { loomd_server::serve(setup.app().await, listen, policy).await });
+    let served = runtime.block_on(async { loomd_server::serve(setup.app().await, listen, policy, console).await });
     // A thread may still be blocked reading stdin; it ends with the process.
     runtime.shutdown_background();
     Ok(served?)

@@ -11,7 +11,8 @@ use loomd_server::ListenUrl;
 use loomd_server::auth;
 
 use crate::{
-    account, config, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads, trust,
+    account, config, console, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads,
+    trust, usage,
 };
 
 /// An agent server for clients of the app-server protocol, and its commands for the terminal. Without a command it starts
@@ -41,6 +42,8 @@ pub fn missing_command() -> ExitCode {
 pub enum Command {
     /// Serve clients over stdio, a websocket or a unix socket
     AppServer(Box<AppServer>),
+    /// Serve a web page for people: threads, turns, approvals and changes
+    Console(Box<console::Console>),
     /// List the usable providers and their models
     Models,
     /// Run one turn from the terminal
@@ -57,6 +60,9 @@ pub enum Command {
     Threads(threads::Threads),
     /// List skills
     Skills(skills::Skills),
+    /// Prepare and check a database that several servers share, and move threads in and out of it
+    #[cfg(feature = "postgres")]
+    Store(crate::store::Store),
     /// Run a stored thread again with its recorded answers and tool results, and report the first difference
     Replay(replay::Replay),
     /// List, add, remove and log in to MCP servers
@@ -69,6 +75,8 @@ pub enum Command {
     Logout(account::Logout),
     /// Print the account that is signed in
     Whoami(account::Whoami),
+    /// Print what model calls used and cost
+    Usage(usage::Usage),
     /// Print, change and check config.toml
     Config(config::Config),
     /// Trust a project, so that its configuration applies and commands may write to it
@@ -200,6 +208,12 @@ pub struct AppServer {
     /// The same as `--listen stdio://`
     #[arg(long, conflicts_with = "listen")]
     pub stdio: bool,
+    /// Also serve the console, a web page for people, and print a link to it; needs `--listen ws://IP:PORT`
+    #[arg(long)]
+    pub console: bool,
+    /// A further origin under which browsers reach the console, such as that of a proxy that adds TLS
+    #[arg(long, value_name = "URL", requires = "console")]
+    pub console_origin: Vec<loomd_console::Origin>,
     /// Accepted; loomd collects no analytics
     #[arg(long)]
     pub analytics_default_enabled: bool,

@@ -5,6 +5,7 @@ mod app_server;
 mod chat;
 mod cli;
 mod config;
+mod console;
 mod demo;
 mod doctor;
 mod exec;
@@ -23,9 +24,12 @@ mod run;
 mod setup;
 mod show;
 mod skills;
+#[cfg(feature = "postgres")]
+mod store;
 mod suggest;
 mod threads;
 mod trust;
+mod usage;
 mod version;
 
 use std::io::{self, Write};
@@ -47,6 +51,7 @@ fn main() -> ExitCode {
     };
     let done = match command {
         Command::AppServer(arguments) => app_server::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
+        Command::Console(arguments) => console::run(overrides, *arguments).map(|()| ExitCode::SUCCESS),
         Command::Exec(arguments) => exec::run(overrides, *arguments),
         Command::Threads(arguments) => threads::run(overrides, arguments),
         Command::Replay(arguments) => replay::run(overrides, arguments),
@@ -64,6 +69,9 @@ fn main() -> ExitCode {
         Command::Completions(arguments) => generated_docs::completions(&arguments),
         Command::Man(arguments) => generated_docs::man(&arguments),
         Command::Skills(arguments) => skills::run(overrides, arguments),
+        Command::Usage(arguments) => usage::run(overrides, arguments),
+        #[cfg(feature = "postgres")]
+        Command::Store(arguments) => store::run(arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

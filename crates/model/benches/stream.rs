@@ -11,7 +11,7 @@ use divan::counter::ItemsCount;
 use divan::{AllocProfiler, Bencher, black_box};
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::sse::SseParser;
-use loomd_model::{CallHeaders, Http, Identity, InputItem, Provider, Request, Session, Tools};
+use loomd_model::{CallHeaders, CallMeter, Http, Identity, InputItem, Provider, Request, Session, Tools};
 use loomd_protocol::{ContentItem, ResponseItem};
 use tokio::runtime::Runtime;
 
@@ -124,7 +124,7 @@ fn runtime() -> Runtime {
 }
 
 async fn call(session: &mut Session, request: &Request) -> usize {
-    let mut events = session.stream(request).await.unwrap();
+    let mut events = session.stream(request, CallMeter::none()).await.unwrap();
     let mut count = 0;
     while let Some(event) = events.next().await {
         black_box(event.unwrap());

@@ -5,6 +5,7 @@ use std::task::{Context, Poll};
 
 use loomd_protocol::{JsonValue, RateLimitSnapshot, ResponseItem};
 
+use crate::meter::MeteredCall;
 use crate::{ModelError, TokenUsage};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -75,7 +76,10 @@ pub struct ResponseHeaders {
 }
 
 /// The event stream of one call. Dropping it cancels the call.
-pub struct Events(Box<dyn EventSource>);
+pub struct Events {
+    source: Box<dyn EventSource>,
+    call: Option<MeteredCall>,
+}
 
 /// The source of events of one wire.
 pub(crate) trait EventSource: Send {
@@ -88,20 +92,33 @@ pub(crate) trait EventSource: Send {
 
 impl Events {
     pub(crate) fn new(source: impl EventSource + 'static) -> Self {
-        Self(Box::new(source))
+        Self { source: Box::new(source), call: None }
+    }
+
+    /// The same events, whose last one is reported.
+    pub(crate) fn metered(self, call: MeteredCall) -> Self {
+        Self { call: Some(call), ..self }
     }
 
     /// Returns the next event; `None` after the last one and after an error. Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        poll_fn(|cx| self.0.poll_next(cx)).await
+        poll_fn(|cx| self.poll_next(cx)).await
     }
 
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<ModelEvent, ModelError>>> {
-        self.0.poll_next(cx)
+        let event = self.source.poll_next(cx);
+        if let (Poll::Ready(event), Some(call)) = (&event, &mut self.call) {
+            call.observe(event.as_ref());
+        }
+        event
     }
 
     /// Returns the next event if it has arrived. `None` does not mean the end of the stream.
     pub fn try_next_ready(&mut self) -> Option<Result<ModelEvent, ModelError>> {
-        self.0.buffered()
+        let event = self.source.buffered();
+        if let (Some(_), Some(call)) = (&event, &mut self.call) {
+            call.observe(event.as_ref());
+        }
+        event
     }
 }

@@ -18,6 +18,7 @@ mod http;
 mod idle;
 mod input;
 mod list;
+mod meter;
 mod provider;
 mod rate_limits;
 mod record;
@@ -41,6 +42,7 @@ pub use http::{Http, HttpError, HttpResponse, ResponseBody, WebSocket, WebSocket
 pub use input::{CONTEXT_PREFIXES, InputItem};
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
+pub use meter::{CallMeter, CallOutcome, CallReport};
 pub use provider::Provider;
 pub use rehearsal::Scenario;
 pub use request::{CallHeaders, Reasoning, Request};

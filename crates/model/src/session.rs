@@ -9,6 +9,7 @@ use crate::anthropic::Anthropic;
 use crate::call::Caller;
 use crate::chat::Chat;
 use crate::http::Http;
+use crate::meter::{CallMeter, CallOutcome, MeteredCall};
 use crate::rehearsal::Rehearsal;
 use crate::responses::Responses;
 use crate::{Events, ModelError, Provider, Request};
@@ -48,8 +49,20 @@ impl Session {
         Self { provider, wire }
     }
 
-    /// Calls the model once. A request that fails before its response begins is retried internally.
-    pub async fn stream(&mut self, request: &Request) -> Result<Events, ModelError> {
+    /// Calls the model once. A request that fails before its response begins is retried internally. `meter` is told how
+    /// the call ended, whatever becomes of it.
+    pub async fn stream(&mut self, request: &Request, meter: CallMeter) -> Result<Events, ModelError> {
+        let mut call = MeteredCall::begin(&self.provider, &request.model, meter);
+        match self.recorded(request).await {
+            Ok(events) => Ok(events.metered(call)),
+            Err(error) => {
+                call.end(CallOutcome::Failed, error.usage());
+                Err(error)
+            }
+        }
+    }
+
+    async fn recorded(&mut self, request: &Request) -> Result<Events, ModelError> {
         let events = self.call(request).await;
         match (self.provider.recorder(), events) {
             (None, events) => events,
@@ -71,12 +84,18 @@ impl Session {
     }
 
     /// Lets the provider compact the conversation, where [`Provider::supports_compaction`] is true.
-    pub async fn compact(&mut self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
-        match &mut self.wire {
+    pub async fn compact(&mut self, request: &Request, meter: CallMeter) -> Result<Vec<ResponseItem>, ModelError> {
+        let mut call = MeteredCall::begin(&self.provider, &request.model, meter);
+        let compacted = match &mut self.wire {
             Wire::Responses(responses) => responses.compact(request).await,
-            Wire::Rehearsal(rehearsal) => rehearsal.compact(request),
+            Wire::Rehearsal(rehearsal) => rehearsal.compact(request).map(|items| (items, None)),
             _ => Err(ModelError::Unsupported(format!("provider `{}` does not support compaction", self.provider.id()))),
+        };
+        match &compacted {
+            Ok((_, usage)) => call.end(CallOutcome::Completed, usage.as_ref()),
+            Err(error) => call.end(CallOutcome::Failed, error.usage()),
         }
+        compacted.map(|(items, _)| items)
     }
 
     /// Gives up the websocket for the rest of the session. Returns whether it was in use until now.

@@ -42,10 +42,26 @@ pub struct W3cTraceContext {
 /// A classified message with undecoded params.
 #[derive(Debug)]
 pub enum Incoming<'a> {
-    Request { id: RequestId, method: Cow<'a, str>, params: Option<&'a RawValue>, trace: Option<W3cTraceContext> },
-    Notification { method: Cow<'a, str>, params: Option<&'a RawValue> },
-    Response { id: RequestId, result: &'a RawValue },
-    Error { id: RequestId, error: RpcError },
+    Request {
+        id: RequestId,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+        trace: Option<W3cTraceContext>,
+        event_id: Option<Cow<'a, str>>,
+    },
+    Notification {
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+        event_id: Option<Cow<'a, str>>,
+    },
+    Response {
+        id: RequestId,
+        result: &'a RawValue,
+    },
+    Error {
+        id: RequestId,
+        error: RpcError,
+    },
 }
 
 impl<'a> Incoming<'a> {
@@ -173,6 +189,7 @@ struct Members<'a> {
     trace: Member<'a>,
     result: Member<'a>,
     error: Member<'a>,
+    event_id: Member<'a>,
 }
 
 impl<'a> Members<'a> {
@@ -184,9 +201,10 @@ impl<'a> Members<'a> {
                 Some(Some(raw)) => serde_json::from_str(raw.get()).ok().map(Some),
                 None => None,
             };
+            let event_id = self.event_id.read().map(|BorrowedStr(event_id)| event_id);
             return Some(match (id, trace) {
-                (Some(id), Some(trace)) => Incoming::Request { id, method, params, trace },
-                _ => Incoming::Notification { method, params },
+                (Some(id), Some(trace)) => Incoming::Request { id, method, params, trace, event_id },
+                _ => Incoming::Notification { method, params, event_id },
             });
         }
         let id = id?;
@@ -222,6 +240,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                         "trace" => &mut members.trace,
                         "result" => &mut members.result,
                         "error" => &mut members.error,
+                        "eventId" => &mut members.event_id,
                         _ => {
                             map.next_value::<IgnoredAny>()?;
                             continue;
@@ -286,6 +305,15 @@ pub fn encode_request(id: &RequestId, method: &str, params: &impl Serialize) -> 
     serde_json::to_vec(&Request { method, id, params })
 }
 
+/// Returns an encoded notification or request with the member `eventId` at its end.
+pub fn with_event_id(message: &[u8], event_id: &impl fmt::Display) -> Vec<u8> {
+    let head = message.strip_suffix(b"}").unwrap_or(message);
+    let mut marked = Vec::with_capacity(head.len() + 64);
+    marked.extend_from_slice(head);
+    marked.extend_from_slice(format!(",\"eventId\":\"{event_id}\"}}").as_bytes());
+    marked
+}
+
 /// The four kinds of message as types, for the generated schemas.
 pub(crate) mod schema {
     #![allow(dead_code, reason = "only their schemas are used")]
@@ -311,6 +339,9 @@ pub(crate) mod schema {
         params: Option<JsonValue>,
         /// The caller's position in a distributed trace.
         trace: Option<W3cTraceContext>,
+        /// The place of a server request among the events of its thread, for clients that announced `eventIds`.
+        #[serde(rename = "eventId")]
+        event_id: Option<String>,
     }
 
     /// A message without a response.
@@ -319,6 +350,9 @@ pub(crate) mod schema {
     pub(crate) struct Notification {
         method: String,
         params: Option<JsonValue>,
+        /// The place among the events of a thread, for clients that announced `eventIds`.
+        #[serde(rename = "eventId")]
+        event_id: Option<String>,
     }
 
     /// The response to a successful request.

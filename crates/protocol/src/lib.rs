@@ -25,6 +25,7 @@ pub use methods::*;
 pub use open::*;
 pub use path::AbsolutePathBuf;
 pub use secret::Secret;
+pub use serde_util::amount;
 pub use table::{Call, DecodeError, IgnoredParams, MethodInfo, NoParams, ServerCall, Stability};
 pub use types::*;
 

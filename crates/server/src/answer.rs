@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use loomd_agent::Reply;
 use loomd_protocol::{Call, Level, RequestId, RpcError, encode_error};
@@ -39,11 +40,18 @@ pub(crate) struct AnswerSlot {
     /// `None` once a [`Responder`] was taken, so that no request is answered twice.
     id: Mutex<Option<RequestId>>,
     outbound: Arc<OutboundQueue>,
+    /// Whether the answer was a result.
+    succeeded: Arc<AtomicBool>,
 }
 
 impl AnswerSlot {
     pub fn new(id: RequestId, outbound: Arc<OutboundQueue>) -> Self {
-        Self { id: Mutex::new(Some(id)), outbound }
+        Self { id: Mutex::new(Some(id)), outbound, succeeded: Arc::default() }
+    }
+
+    /// Whether the request was answered with a result.
+    pub fn succeeded(&self) -> bool {
+        self.succeeded.load(Ordering::Relaxed)
     }
 
     /// The id of the request, until a responder is taken.
@@ -57,7 +65,8 @@ impl AnswerSlot {
     pub fn responder<C: Call>(&self) -> (Responder<C>, Answer<C>) {
         let (answered, done) = oneshot::channel();
         let id = self.id.lock().take();
-        let responder = Responder { id, outbound: Arc::clone(&self.outbound), _answered: answered, call: PhantomData };
+        let (outbound, succeeded) = (Arc::clone(&self.outbound), Arc::clone(&self.succeeded));
+        let responder = Responder { id, outbound, succeeded, _answered: answered, call: PhantomData };
         (responder, Answer::Sent(Sent { answered: done, call: PhantomData }))
     }
 
@@ -83,6 +92,7 @@ impl AnswerSlot {
         };
         let id = self.id.lock().take();
         if let Some(id) = id {
+            self.succeeded.store(outcome.is_ok(), Ordering::Relaxed);
             self.outbound.reply(encode::<C>(self.outbound.level(), &id, outcome));
         }
     }
@@ -102,6 +112,7 @@ pub(crate) struct Responder<C: Call> {
     /// `None` once answered.
     id: Option<RequestId>,
     outbound: Arc<OutboundQueue>,
+    succeeded: Arc<AtomicBool>,
     /// Resolves the receiver when it is dropped.
     _answered: oneshot::Sender<()>,
     call: PhantomData<fn() -> C>,
@@ -110,6 +121,7 @@ pub(crate) struct Responder<C: Call> {
 impl<C: Call> Responder<C> {
     pub fn send(mut self, outcome: Result<C::Result, RpcError>) {
         if let Some(id) = self.id.take() {
+            self.succeeded.store(outcome.is_ok(), Ordering::Relaxed);
             self.outbound.reply(encode::<C>(self.outbound.level(), &id, outcome));
         }
     }

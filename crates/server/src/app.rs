@@ -50,6 +50,8 @@ pub struct App {
     pub(crate) requests: RequestCount,
     /// Whether clients on the network may run programs outside of sandboxes.
     pub(crate) remote_processes: bool,
+    /// Whether listeners answer `/metrics`; `None`: those that are reachable from this machine only.
+    pub(crate) metrics: Option<bool>,
     store: FileStore,
     started: AtomicBool,
     is_replay: bool,
@@ -116,6 +118,7 @@ impl App {
             warnings,
             identity: Identity::new(config),
             remote_processes: config.config.loomd.as_ref().and_then(|own| own.remote_processes).unwrap_or(false),
+            metrics: config.config.loomd.as_ref().and_then(|own| own.metrics),
             server_requests,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
@@ -142,6 +145,13 @@ impl App {
     /// Ends all turns and unloads all threads, as far as that can be done in bounded time.
     pub(crate) async fn close(&self) {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
+        self.flush_ledger().await;
+    }
+
+    /// Waits until what was spent is in the ledger, in bounded time.
+    pub(crate) async fn flush_ledger(&self) {
+        let metering = Arc::clone(self.agent.metering());
+        _ = tokio::task::spawn_blocking(move || metering.flush()).await;
     }
 
     /// Returns the warnings of the present configuration and of this machine.

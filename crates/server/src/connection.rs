@@ -13,6 +13,7 @@ use std::task::Poll;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
+use loomd_console::Role;
 use loomd_protocol::{
     ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level,
     RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
@@ -61,6 +62,7 @@ pub(crate) trait Source: Send {
 pub(crate) async fn serve(
     app: Arc<App>,
     transport: &'static str,
+    role: Option<Role>,
     mut source: impl Source,
     outbound: Arc<OutboundQueue>,
     stop: CancellationToken,
@@ -71,6 +73,7 @@ pub(crate) async fn serve(
         app,
         id,
         transport,
+        role,
         outbound,
         client: None,
         requests: InFlight::default(),
@@ -119,6 +122,8 @@ struct Connection {
     app: Arc<App>,
     id: ConnectionId,
     transport: &'static str,
+    /// Limits what a session of the console may send; other clients are not limited.
+    role: Option<Role>,
     outbound: Arc<OutboundQueue>,
     /// Known after the handshake.
     client: Option<Arc<Client>>,
@@ -148,12 +153,17 @@ impl Connection {
 
     async fn receive(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
-            Ok(Incoming::Request { id, method, params, trace }) => {
+            Ok(Incoming::Request { id, method, params, trace, .. }) => {
                 if let Some(parent) = trace.and_then(|trace| trace.traceparent)
                     && !is_traceparent(&parent)
                     && let Some(count) = self.unexpected.admit()
                 {
                     warn!(count, "ignoring a malformed traceparent");
+                }
+                if let Some(role) = self.role
+                    && let Err(message) = role.check_request(&method, params.map(RawValue::get))
+                {
+                    return self.refuse(&id, RpcError::invalid_request(message));
                 }
                 match ClientRequest::decode(&method, params) {
                     Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
@@ -176,6 +186,12 @@ impl Connection {
 
     /// Takes a client's response to a server request.
     fn answered(&mut self, id: &RequestId, answer: Result<&RawValue, RpcError>) {
+        if self.role.is_some_and(|role| !role.may_answer()) {
+            if let Some(count) = self.unexpected.admit() {
+                warn!(count, "ignoring a response of a session that may only view");
+            }
+            return;
+        }
         if !self.app.server_requests.answer(self.id, id, answer)
             && let Some(count) = self.unexpected.admit()
         {
@@ -210,6 +226,9 @@ impl Connection {
             Err(error) => return self.refuse(id, RpcError::internal(error.to_string())),
         }
         let capabilities = params.capabilities.unwrap_or_default();
+        if capabilities.event_ids {
+            self.outbound.send_event_ids();
+        }
         let client = Arc::new(Client {
             identity: Arc::new(ClientIdentity {
                 user_agent,
@@ -222,6 +241,7 @@ impl Connection {
             version: params.client_info.version,
             level,
             experimental: capabilities.experimental_api,
+            event_ids: capabilities.event_ids,
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
         let recipient = Recipient { client: Arc::clone(&client), outbound: Arc::clone(&self.outbound) };
@@ -384,6 +404,7 @@ mod tests {
             app,
             id,
             transport: "test",
+            role: None,
             outbound,
             client: None,
             requests: InFlight::default(),
@@ -434,8 +455,14 @@ mod tests {
         // Listing reads the disk, so each of these waits for another thread.
         let list = |id| format!(r#"{{"id":{id},"method":"thread/list"}}"#);
         let messages: Vec<_> = [INITIALIZE.to_owned()].into_iter().chain((1..=count).map(list)).collect();
-        let served =
-            serve(Arc::clone(app), "test", Flood(messages.into_iter()), Arc::clone(outbound), CancellationToken::new());
+        let served = serve(
+            Arc::clone(app),
+            "test",
+            None,
+            Flood(messages.into_iter()),
+            Arc::clone(outbound),
+            CancellationToken::new(),
+        );
         let read = async {
             let (mut results, mut errors) = (0, 0);
             while let Ok(batch) = outbound.next().await {

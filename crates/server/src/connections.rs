@@ -1,10 +1,11 @@
 //! The initialized connections, and sending to them.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use loomd_agent::ClientIdentity;
+use loomd_agent::{ClientIdentity, EventId};
 use loomd_protocol::Level;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -24,6 +25,8 @@ pub(crate) struct Client {
     pub level: Level,
     pub experimental: bool,
     pub opted_out: HashSet<String>,
+    /// Whether it is sent the ids of events.
+    pub event_ids: bool,
 }
 
 /// A connection that takes part in broadcasts.
@@ -97,6 +100,21 @@ impl Connections {
         let all = self.lock();
         for recipient in to.iter().filter_map(|id| all.get(id)) {
             recipient.outbound.request(request.json(recipient.client.experimental).clone());
+        }
+    }
+
+    /// Queues a server request of a thread, with the id of its event for those that asked for ids. One that is no longer
+    /// open is sent to these only: it is one of the events that they missed.
+    pub fn request_event(&self, to: &[ConnectionId], request: &EncodedRequest, event_id: EventId, is_open: bool) {
+        let marked = LazyCell::new(|| request.with_event_id(event_id));
+        let all = self.lock();
+        for recipient in to.iter().filter_map(|id| all.get(id)) {
+            let client = &recipient.client;
+            match client.event_ids {
+                true => recipient.outbound.request(marked.json(client.experimental).clone()),
+                false if is_open => recipient.outbound.request(request.json(client.experimental).clone()),
+                false => {}
+            }
         }
     }
 

@@ -9,7 +9,7 @@ use crate::handlers::{
     account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals,
     history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue,
     read_state, realtime, sample, search, sections, services, settings, skills, summary, terminals, thread,
-    thread_list, thread_search, turn, windows,
+    thread_list, thread_search, turn, usage, windows,
 };
 
 /// A method that this server answers.
@@ -41,12 +41,13 @@ macro_rules! dispatch {
     ($($call:ident $method:literal ($params:ty) -> $result:ty;)*) => {
         /// Answers a request; resolves when the answer is in the outbound queue.
         pub(crate) async fn dispatch(cx: &Context, request: ClientRequest) {
-            let _counted = cx.app.requests.begin();
+            let counted = cx.app.requests.begin(request.method());
             match request {
                 $(ClientRequest::$call(params) => {
                     cx.answer.finish(<call::$call as Handler>::handle(cx, params).await).await;
                 })*
             }
+            counted.end(cx.answer.succeeded());
         }
     };
 }
@@ -95,7 +96,7 @@ handlers! {
     ThreadBackgroundTerminalsTerminate => terminals::terminate;
     HooksList => hooks::list;
     ModelProviderCapabilitiesRead => services::provider_capabilities;
-    AccountUsageRead => services::usage;
+    AccountUsageRead => usage::read;
     AccountWorkspaceMessagesRead => services::workspace_messages;
     AccountBedrockCheckGovCloudRequirements => services::gov_cloud;
     RemoteControlStatusRead => services::remote_control;

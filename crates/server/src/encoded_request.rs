@@ -1,7 +1,8 @@
 //! [`EncodedRequest`]: a server request in the forms in which clients are sent it.
 
 use bytes::Bytes;
-use loomd_protocol::{RequestId, ServerCall, ServerRequest, encode_request};
+use loomd_agent::EventId;
+use loomd_protocol::{RequestId, ServerCall, ServerRequest, encode_request, with_event_id};
 
 /// A server request, encoded once for all connections. Clients without the experimental interface are sent it without
 /// its experimental fields; it is encoded a second time only if it has any.
@@ -22,6 +23,12 @@ impl EncodedRequest {
         let encode = |params: &C::Params| encode_request(id, C::METHOD, params).map(Bytes::from);
         let stable = C::stable_params(params).as_ref().map(encode).transpose()?;
         Ok(Self { json: encode(params)?, stable })
+    }
+
+    /// The same as an event of a thread.
+    pub fn with_event_id(&self, id: EventId) -> Self {
+        let marked = |json: &Bytes| Bytes::from(with_event_id(json, &id));
+        Self { json: marked(&self.json), stable: self.stable.as_ref().map(marked) }
     }
 
     /// The message for a client, by whether it asked for the experimental interface.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loomd_agent::{Approval, Audience, Event, EventKind, EventSink, SendFuture, Subscriber};
+use loomd_agent::{Approval, Audience, Event, EventId, EventKind, EventSink, SendFuture, Subscriber};
 use loomd_protocol::{RequestId, ServerNotification, ServerRequestResolvedNotification};
 
 use crate::connections::{ConnectionId, Connections};
@@ -16,20 +16,19 @@ pub(crate) struct ConnectionEventSink {
 }
 
 impl ConnectionEventSink {
-    async fn notify(&self, to: Audience<'_>, notification: Arc<ServerNotification>) {
-        let notification = Notification::new(notification);
+    async fn send(&self, to: Audience<'_>, notification: &Notification) {
         match to {
             Audience::EveryoneBut(joining) => {
-                self.connections.broadcast_but(|id| is_among(id, joining), &notification).await;
+                self.connections.broadcast_but(|id| is_among(id, joining), notification).await;
             }
             Audience::Only(subscribers) => {
                 let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
-                self.connections.send_to(ids, &notification).await;
+                self.connections.send_to(ids, notification).await;
             }
         }
     }
 
-    fn request(&self, to: Audience<'_>, approval: &Arc<Approval>) {
+    fn request(&self, to: Audience<'_>, approval: &Arc<Approval>, event_id: EventId) {
         let to: Vec<ConnectionId> = match to {
             Audience::EveryoneBut(joining) => {
                 self.connections.ids().into_iter().filter(|id| !is_among(*id, joining)).collect()
@@ -37,7 +36,9 @@ impl ConnectionEventSink {
             Audience::Only(subscribers) => subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect(),
         };
         if let Some(request) = self.server_requests.open_approval(approval, &to) {
-            self.connections.request(&to, &request);
+            self.connections.request_event(&to, &request, event_id, true);
+        } else if let Some(request) = self.server_requests.closed_approval(approval) {
+            self.connections.request_event(&to, &request, event_id, false);
         }
     }
 }
@@ -50,26 +51,29 @@ impl EventSink for ConnectionEventSink {
     fn send<'a>(&'a self, to: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
         Box::pin(async move {
             match &event.kind {
-                EventKind::Notification(notification) => self.notify(to, Arc::clone(notification)).await,
-                EventKind::ApprovalRequested(approval) => self.request(to, approval),
+                EventKind::Notification(notification) => {
+                    self.send(to, &Notification::of_event(Arc::clone(notification), event)).await;
+                }
+                EventKind::ApprovalRequested(approval) => self.request(to, approval, event.id),
                 EventKind::ApprovalResolved(approval) => {
                     let Some(id) = approval.sent_as.get() else { return };
                     let resolved = ServerRequestResolvedNotification {
                         thread_id: approval.request.thread_id().into(),
                         request_id: RequestId::Integer(*id),
                     };
-                    self.notify(to, Arc::new(ServerNotification::ServerRequestResolved(resolved))).await;
+                    let resolved = Arc::new(ServerNotification::ServerRequestResolved(resolved));
+                    self.send(to, &Notification::of_event(resolved, event)).await;
                 }
             }
         })
     }
 
     fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
-        Box::pin(self.notify(Audience::EveryoneBut(&[]), Arc::new(notification)))
+        Box::pin(async move { self.send(Audience::EveryoneBut(&[]), &Notification::new(notification)).await })
     }
 
     fn notify<'a>(&'a self, to: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {
-        Box::pin(self.notify(Audience::Only(to), Arc::new(notification)))
+        Box::pin(async move { self.send(Audience::Only(to), &Notification::new(notification)).await })
     }
 
     fn withdraw(&self, approval: &Approval) {

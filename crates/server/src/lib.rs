@@ -17,6 +17,7 @@ mod decisions;
 mod dispatch;
 mod encoded_request;
 mod events;
+mod figures;
 mod files;
 mod handlers;
 mod identity;
@@ -39,7 +40,9 @@ mod transport;
 pub use app::App;
 pub use level::reported_version;
 pub use listen::ListenUrl;
-pub use loomd_agent::{Replay, replay};
+pub use loomd_agent::{Replay, ledger, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
-pub use transport::{CONTROL_SOCKET, ServeError, serve, serve_in_process, serve_on};
+pub use transport::{
+    CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, serve, serve_attached, serve_in_process, serve_on,
+};

@@ -9,7 +9,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use loomd_protocol::{Level, ServerNotification};
+use loomd_agent::{Event, EventId};
+use loomd_protocol::{Level, ServerNotification, with_event_id};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tracing::error;
@@ -24,8 +25,12 @@ pub struct Notification(Arc<Encoded>);
 struct Encoded {
     notification: Arc<ServerNotification>,
     emitted_at_ms: i64,
+    /// The place among the events of a thread.
+    event_id: Option<EventId>,
     /// By level.
     json: [OnceLock<Bytes>; Level::ALL.len()],
+    /// By level, with the event id.
+    marked: [OnceLock<Bytes>; Level::ALL.len()],
 }
 
 impl Notification {
@@ -33,8 +38,18 @@ impl Notification {
         Self::emitted_at(notification.into(), now_ms())
     }
 
+    /// An event of a thread.
+    pub fn of_event(notification: Arc<ServerNotification>, event: &Event) -> Self {
+        Self::numbered(notification, event.at_ms, event.kind.names_thread().then_some(event.id))
+    }
+
     fn emitted_at(notification: Arc<ServerNotification>, emitted_at_ms: i64) -> Self {
-        Self(Arc::new(Encoded { notification, emitted_at_ms, json: Default::default() }))
+        Self::numbered(notification, emitted_at_ms, None)
+    }
+
+    fn numbered(notification: Arc<ServerNotification>, emitted_at_ms: i64, event_id: Option<EventId>) -> Self {
+        let (json, marked) = Default::default();
+        Self(Arc::new(Encoded { notification, emitted_at_ms, event_id, json, marked }))
     }
 
     pub fn message(&self) -> &ServerNotification {
@@ -51,6 +66,17 @@ impl Notification {
                 Bytes::new()
             }
         })
+    }
+
+    /// Like [`Self::json`], with the event id if it has one.
+    fn marked_json(&self, level: Level) -> &Bytes {
+        let plain = self.json(level);
+        match self.0.event_id {
+            Some(id) if !plain.is_empty() => {
+                self.0.marked[level as usize].get_or_init(|| with_event_id(plain, &id).into())
+            }
+            _ => plain,
+        }
     }
 
     fn is_delta(&self) -> bool {
@@ -86,6 +112,8 @@ pub(crate) struct OutboundQueue {
     when_full: WhenFull,
     /// Set by the handshake. Nothing that depends on it is sent before.
     level: OnceLock<Level>,
+    /// Whether events carry their ids. Set by the handshake.
+    event_ids: OnceLock<()>,
     queue: Mutex<Queue>,
     /// Notified when a message was queued and at the end.
     ready: Notify,
@@ -115,6 +143,8 @@ enum Entry {
         delta: Box<ServerNotification>,
         /// Of the first one.
         emitted_at_ms: i64,
+        /// Of the last one.
+        event_id: Option<EventId>,
         bytes: usize,
     },
 }
@@ -127,11 +157,15 @@ impl Entry {
         }
     }
 
-    fn into_json(self, level: Level) -> Bytes {
+    fn into_json(self, level: Level, event_ids: bool) -> Bytes {
         match self {
             Self::Reply(json) | Self::Notification(json) | Self::Delta { json, .. } => json,
-            Self::Merged { delta, emitted_at_ms, .. } => {
-                level.notification(&delta, emitted_at_ms).unwrap_or_default().into()
+            Self::Merged { delta, emitted_at_ms, event_id, .. } => {
+                let json = level.notification(&delta, emitted_at_ms).unwrap_or_default();
+                match event_id.filter(|_| event_ids) {
+                    Some(id) => with_event_id(&json, &id).into(),
+                    None => json.into(),
+                }
             }
         }
     }
@@ -142,6 +176,7 @@ impl OutboundQueue {
         Self {
             when_full,
             level: OnceLock::new(),
+            event_ids: OnceLock::new(),
             queue: Mutex::default(),
             ready: Notify::new(),
             drained: Notify::new(),
@@ -156,6 +191,15 @@ impl OutboundQueue {
     /// The level of the connection.
     pub fn level(&self) -> Level {
         self.level.get().copied().unwrap_or(Level::V0_118)
+    }
+
+    /// Sends events with their ids from now on.
+    pub fn send_event_ids(&self) {
+        _ = self.event_ids.set(());
+    }
+
+    fn has_event_ids(&self) -> bool {
+        self.event_ids.get().is_some()
     }
 
     /// Queues the answer to a request. Never waits: requests are only read while there is room.
@@ -184,7 +228,11 @@ impl OutboundQueue {
 
     /// Queues a notification without waiting.
     pub fn send_now(&self, notification: &Notification) {
-        let json = notification.json(self.level()).clone();
+        let json = match self.has_event_ids() {
+            true => notification.marked_json(self.level()),
+            false => notification.json(self.level()),
+        };
+        let json = json.clone();
         if json.is_empty() {
             return;
         }
@@ -199,7 +247,7 @@ impl OutboundQueue {
         if queue.end.is_some() {
             return;
         }
-        queue.push(entry);
+        queue.push(entry, self.has_event_ids());
         let cut = self.when_full == WhenFull::Cut && queue.bytes - queue.reply_bytes > limits::OUTBOUND_FULL;
         if cut {
             queue.cut();
@@ -235,8 +283,8 @@ impl OutboundQueue {
                     let batch = queue.take_batch();
                     drop(queue);
                     self.drained.notify_waiters();
-                    let level = self.level();
-                    return Ok(batch.into_iter().map(|entry| entry.into_json(level)).collect());
+                    let (level, event_ids) = (self.level(), self.has_event_ids());
+                    return Ok(batch.into_iter().map(|entry| entry.into_json(level, event_ids)).collect());
                 }
                 if let Some(end) = queue.end {
                     return Err(end);
@@ -282,10 +330,10 @@ impl OutboundQueue {
 }
 
 impl Queue {
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: Entry, event_ids: bool) {
         if self.bytes > limits::OUTBOUND_MERGE
             && let Entry::Delta { notification, .. } = &entry
-            && self.merge(notification)
+            && self.merge(notification, event_ids)
         {
             return;
         }
@@ -297,9 +345,11 @@ impl Queue {
     }
 
     /// Merges a delta into a queued one of the same text, if only deltas are queued behind that and the message stays
-    /// within [`limits::MERGED_MESSAGE`]. Returns whether it did.
-    fn merge(&mut self, notification: &Notification) -> bool {
+    /// within [`limits::MERGED_MESSAGE`]. Returns whether it did. With event ids, no other delta of its thread may be
+    /// queued behind that either, so that the ids of a thread rise.
+    fn merge(&mut self, notification: &Notification, event_ids: bool) -> bool {
         let next = notification.message();
+        let event_id = notification.0.event_id;
         let more = escaped_len(next);
         for entry in self.entries.iter_mut().rev().take(limits::MERGE_REACH) {
             let merged = entry.bytes() + more;
@@ -311,15 +361,19 @@ impl Queue {
                     }
                     let mut delta = Box::new(ServerNotification::clone(queued.message()));
                     delta.merge_text(next);
-                    *entry = Entry::Merged { delta, emitted_at_ms: queued.0.emitted_at_ms, bytes: merged };
+                    *entry = Entry::Merged { delta, emitted_at_ms: queued.0.emitted_at_ms, event_id, bytes: merged };
                 }
-                Entry::Merged { delta, bytes, .. } if delta.same_text(next) => {
+                Entry::Merged { delta, bytes, event_id: last, .. } if delta.same_text(next) => {
                     if merged > limits::MERGED_MESSAGE {
                         return false;
                     }
                     delta.merge_text(next);
-                    *bytes = merged;
+                    (*bytes, *last) = (merged, event_id);
                 }
+                Entry::Delta { notification: other, .. } if event_ids && same_thread(other.message(), next) => {
+                    return false;
+                }
+                Entry::Merged { delta: other, .. } if event_ids && same_thread(other, next) => return false,
                 Entry::Delta { .. } | Entry::Merged { .. } => continue,
             }
             self.bytes += more;
@@ -352,6 +406,11 @@ impl Queue {
     }
 }
 
+/// Whether both are deltas of one thread.
+fn same_thread(one: &ServerNotification, other: &ServerNotification) -> bool {
+    one.text_delta().map(|delta| delta.thread_id()) == other.text_delta().map(|delta| delta.thread_id())
+}
+
 /// Returns how many bytes the text of a delta takes inside a JSON string.
 fn escaped_len(notification: &ServerNotification) -> usize {
     let text = notification.text_delta().map_or("", |delta| delta.text());
@@ -367,6 +426,7 @@ fn escaped_len(notification: &ServerNotification) -> usize {
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use loomd_agent::EventKind;
     use loomd_protocol::{AgentMessageDeltaNotification, ThreadClosedNotification};
 
     use super::*;
@@ -426,6 +486,28 @@ mod tests {
         }
         let _lagged = sent(&new);
         assert_eq!(sent(&new).iter().map(time).collect::<Vec<_>>(), [Some(1_000_000_000_001)]);
+    }
+
+    #[test]
+    fn with_event_ids_a_merged_delta_has_the_id_of_its_last_part_and_ids_rise() {
+        let outbound = OutboundQueue::new(WhenFull::Cut);
+        outbound.send_event_ids();
+        lag(&outbound);
+        for (id, (item, text)) in [("i", "a"), ("i", "b"), ("j", "1"), ("i", "c"), ("i", "d")].iter().enumerate() {
+            let notification = Arc::clone(&delta(item, text).0.notification);
+            let id = (id + 1).to_string().parse().unwrap();
+            let event = Event { id, at_ms: 0, kind: EventKind::Notification(Arc::clone(&notification)) };
+            outbound.send_now(&Notification::of_event(notification, &event));
+        }
+        let mut sent = Vec::new();
+        while let Some(Ok(batch)) = outbound.next().now_or_never() {
+            sent.extend(batch.iter().map(|json| serde_json::from_slice::<serde_json::Value>(json).unwrap()));
+        }
+        let sent: Vec<_> =
+            sent[1..].iter().map(|message| (message["eventId"].clone(), message["params"]["delta"].clone())).collect();
+        let expected = [("2", "ab"), ("3", "1"), ("5", "cd")]
+            .map(|(id, text)| (serde_json::Value::from(id), serde_json::Value::from(text)));
+        assert_eq!(sent, expected);
     }
 
     #[test]

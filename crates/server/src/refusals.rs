@@ -21,6 +21,9 @@ pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
             RpcError::invalid_request(message).with_data(cause.data())
         }
         Refusal::OfServer { code, message } => RpcError { code, message, data: None },
+        Refusal::IdempotencyConflict { .. } => {
+            RpcError::invalid_request(refusal.to_string()).with_data(json!({ "reason": "idempotencyConflict" }))
+        }
         Refusal::InputTooLarge { chars } => RpcError::invalid_params(refusal.to_string()).with_data(json!({
             "input_error_code": "input_too_large", "max_chars": MAX_INPUT_CHARS, "actual_chars": chars,
         })),

@@ -92,6 +92,12 @@ impl ServerRequests {
         }
     }
 
+    /// The message of an approval that is no longer open, as it was sent; `None` when it never was.
+    pub fn closed_approval(&self, approval: &Approval) -> Option<EncodedRequest> {
+        let id = *approval.sent_as.get()?;
+        encode(&approval.request, &RequestId::Integer(id)).ok()
+    }
+
     /// Removes the request of an approval that is no longer open.
     pub fn withdraw(&self, approval: &Approval) {
         if let Some(id) = approval.sent_as.get() {

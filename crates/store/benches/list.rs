@@ -119,6 +119,7 @@ fn write_thread(home: &Path, number: usize, size: usize) {
         memory_mode: None,
         preview: None,
         git: None,
+        budget: None,
     };
     let message = format!("please look at number {number} and {}", "say what is wrong with it ".repeat(8));
     let mut bytes = Vec::new();

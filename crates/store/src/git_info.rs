@@ -35,7 +35,7 @@ impl GitPatch {
     }
 
     /// Adds a later change.
-    pub(crate) fn merge(&mut self, later: &Self) {
+    pub fn merge(&mut self, later: &Self) {
         for (field, change) in
             [(&mut self.sha, &later.sha), (&mut self.branch, &later.branch), (&mut self.origin_url, &later.origin_url)]
         {

@@ -15,7 +15,8 @@ const BUFFER: usize = 16 * 1024;
 
 /// What the first lines of a rollout hold.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Head {
+pub struct Head {
+    /// The session metadata, with instructions and tools.
     pub meta: Option<Box<SessionMeta>>,
     /// The text of the first user message, cut and trimmed; `[Image]` for one that is only an image. The objective of a
     /// goal that was set before. `None` when there is neither yet, or only blank messages.
@@ -25,7 +26,7 @@ pub(crate) struct Head {
 }
 
 /// The head of the records in a file.
-pub(crate) fn read(records: impl Read) -> io::Result<Head> {
+pub fn read(records: impl Read) -> io::Result<Head> {
     read_from(records, |head| head.meta.is_some() && head.preview.is_some())
 }
 
@@ -35,7 +36,7 @@ pub(crate) fn read_meta(records: impl Read) -> io::Result<Option<Box<SessionMeta
 }
 
 /// What lists and lookups need of the session metadata: the long parts stay in the records.
-pub(crate) fn slim(mut meta: SessionMeta) -> SessionMeta {
+pub fn slim(mut meta: SessionMeta) -> SessionMeta {
     meta.base_instructions = None;
     meta.dynamic_tools = None;
     meta.preview = None;

@@ -28,12 +28,15 @@ pub use batch::Batch;
 pub use error::{Error, Failure, Result};
 pub use file::{FileStore, Options};
 pub use git_info::GitPatch;
-pub use head::preview;
-pub use list::{BadCursor, BadQuery, Cursor, ListQuery, Page, page_limit};
+pub use head::{Head, preview, read as read_head, slim as slim_meta};
+pub use list::{BadCursor, BadQuery, Cursor, Kind, ListQuery, Page, cwd_spellings, page_limit};
 pub use memory::MemoryStore;
 pub use position::Position;
 pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, Writer};
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};
-pub use work::{ClaimedMessage, Enqueued, Goal, MAX_QUEUED, QueuePage, QueuedMessage, WorkStore};
+pub use work::{
+    ClaimedMessage, EarlierRequest, Enqueued, Goal, GoalChange, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED,
+    RequestKey, SharedWork, WorkStore,
+};

@@ -31,7 +31,7 @@ pub struct ListQuery {
     pub providers: Option<Vec<String>>,
     /// Stands for the provider of threads that recorded none.
     pub default_provider: String,
-    /// `None`: threads that a person started, and of relatives every thread.
+    /// `None`: threads that a person started, and of relatives every thread. An empty list: every thread.
     pub kinds: Option<Vec<ThreadSourceKind>>,
     /// Any of these working directories; `None`: every one.
     pub cwds: Option<Vec<String>>,
@@ -137,7 +137,7 @@ impl ListQuery {
     }
 
     /// Whether the threads are ordered by their creation.
-    pub(crate) fn by_creation(&self) -> bool {
+    pub fn by_creation(&self) -> bool {
         self.sort == ThreadSortKey::CreatedAt
     }
 
@@ -147,9 +147,10 @@ impl ListQuery {
     }
 
     /// The sources that the query wants.
-    pub(crate) fn wanted_kinds(&self) -> Vec<Kind> {
+    pub fn wanted_kinds(&self) -> Vec<Kind> {
         match &self.kinds {
             None if self.parent.is_some() || self.ancestor.is_some() => Kind::ALL.to_vec(),
+            Some(kinds) if kinds.is_empty() => Kind::ALL.to_vec(),
             kinds => Kind::of_query(kinds.as_deref()),
         }
     }
@@ -180,7 +181,7 @@ const INCLUSIVE: &str = "|+";
 
 impl Cursor {
     /// The position of a row with a time in seconds.
-    pub(crate) fn of_seconds(at: i64, id: ThreadId) -> Self {
+    pub fn of_seconds(at: i64, id: ThreadId) -> Self {
         Self { at: at.saturating_mul(NANOS), id, inclusive: false }
     }
 
@@ -224,7 +225,7 @@ impl FromStr for Cursor {
 }
 
 /// A working directory as the query names it and, when that differs, without links: threads record either.
-pub(crate) fn cwd_spellings(cwd: &str) -> Vec<String> {
+pub fn cwd_spellings(cwd: &str) -> Vec<String> {
     let mut found = vec![cwd.to_owned()];
     if let Some(resolved) = Path::new(cwd).canonicalize().ok().and_then(|path| path.into_os_string().into_string().ok())
         && resolved != cwd
@@ -234,10 +235,10 @@ pub(crate) fn cwd_spellings(cwd: &str) -> Vec<String> {
     found
 }
 
-/// The groups of sources that a query can name, as the index numbers them.
+/// The groups of sources that a query can name, as indexes number them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub enum Kind {
     Cli = 0,
     Vscode = 1,
     Exec = 2,
@@ -273,7 +274,8 @@ impl Kind {
     const SUB_AGENTS: [Self; 5] =
         [Self::Review, Self::Compact, Self::ThreadSpawn, Self::OtherAgent, Self::MemoryConsolidation];
 
-    pub(crate) fn of(source: &Source) -> Self {
+    /// The group of a source.
+    pub fn of(source: &Source) -> Self {
         match source {
             Source::Cli => Self::Cli,
             Source::Vscode => Self::Vscode,

@@ -40,7 +40,7 @@ impl Window {
     }
 
     /// Records of a thread that has `count` of them, from the one with a number.
-    pub(crate) fn of_records<'a>(start: u64, count: u64, records: impl Iterator<Item = &'a [u8]>) -> Self {
+    pub fn of_records<'a>(start: u64, count: u64, records: impl Iterator<Item = &'a [u8]>) -> Self {
         let (mut bytes, mut end) = (Vec::new(), start);
         for record in records {
             bytes.extend_from_slice(record);

@@ -122,6 +122,7 @@ fn meta(source: Source) -> SessionMeta {
         memory_mode: None,
         preview: None,
         git: None,
+        budget: None,
     }
 }
 

@@ -31,6 +31,7 @@ mod launch;
 pub mod model;
 mod outgoing;
 mod peer;
+mod postgres;
 mod process;
 mod reference;
 #[cfg(target_os = "linux")]
@@ -52,6 +53,7 @@ pub use issuer::{Issuer, IssuerRequest, WELL_KNOWN};
 pub use launch::Launch;
 pub use model::ScriptedModel;
 pub use peer::Peer;
+pub use postgres::Postgres;
 pub use process::{Process, Signal};
 pub use reference::reference;
 pub use stdio::Server;

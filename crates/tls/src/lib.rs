@@ -1,5 +1,5 @@
-//! TLS for outgoing connections. Trusts the built-in roots, the system's roots and those that are added. Offers only
-//! HTTP/1.1 in ALPN: websockets start in it, and no client here speaks HTTP/2.
+//! TLS for outgoing connections. Trusts the built-in roots, the system's roots and those that are added. Offers one
+//! protocol in ALPN: HTTP/1.1, in which websockets start and beside which no client here speaks HTTP/2, or the caller's.
 
 use std::sync::Arc;
 
@@ -37,12 +37,18 @@ impl Roots {
         Ok(self.0.add_parsable_certificates(certificates).0)
     }
 
+    /// A connector for HTTP/1.1 and websockets.
     pub fn connector(self) -> Result<TlsConnector, TlsError> {
+        self.connector_for(b"http/1.1")
+    }
+
+    /// A connector that offers one protocol in ALPN.
+    pub fn connector_for(self, protocol: &[u8]) -> Result<TlsConnector, TlsError> {
         let mut config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
             .with_safe_default_protocol_versions()?
             .with_root_certificates(self.0)
             .with_no_client_auth();
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         Ok(TlsConnector::from(Arc::new(config)))
     }
 }

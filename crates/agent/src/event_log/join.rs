@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use loomd_protocol::{ServerNotification, ThreadItem, Turn};
+use loomd_protocol::{ServerNotification, ThreadItem, ThreadReplayReason, Turn};
 use tokio::sync::MutexGuard;
 
 use super::EventLog;
 use super::joining::JoiningClient;
-use crate::event::{Event, EventId, EventKind};
+use crate::event::{Event, EventId, EventKind, MissedEvents};
 use crate::event_sink::{Audience, Subscriber};
 
 /// A join whose snapshot is being made. Dropped before it is held, it leaves the client as it was.
@@ -17,7 +17,14 @@ pub(crate) struct Join<'a> {
     log: &'a EventLog,
     subscriber: Subscriber,
     at: EventId,
+    missed: Missed,
     open: Vec<ThreadItem>,
+}
+
+/// The events between the last one that a joining client has, if it says so, and its snapshot.
+struct Missed {
+    after: Option<EventId>,
+    events: Result<Vec<Event>, ThreadReplayReason>,
 }
 
 /// A join whose snapshot is ready: nothing is published until the client is subscribed or refused.
@@ -27,17 +34,20 @@ pub(crate) struct HeldJoin<'a> {
     subscriber: Subscriber,
     was_subscribed: bool,
     at: EventId,
+    missed: Missed,
     open: Vec<ThreadItem>,
     tail: Vec<Event>,
 }
 
 impl EventLog {
     /// Begins a join right after the last event. `capture` reads what else belongs to the snapshot, at the same place
-    /// in the order of events. `turn_id` is the turn whose open items are shown.
+    /// in the order of events. `turn_id` is the turn whose open items are shown; `after` is the last event that the
+    /// client has.
     pub async fn join<T>(
         &self,
         subscriber: Subscriber,
         turn_id: Option<&str>,
+        after: Option<EventId>,
         capture: impl FnOnce() -> T,
     ) -> (Join<'_>, T) {
         // What was published so far is in the outbound queues, ahead of the snapshot.
@@ -46,7 +56,8 @@ impl EventLog {
         let was_subscribed = state.unsubscribe(subscriber);
         state.joining.push(JoiningClient { subscriber, was_subscribed, tail: Vec::new(), bytes: 0 });
         let open = turn_id.map(|turn_id| state.items.of(turn_id)).unwrap_or_default();
-        (Join { log: self, subscriber, at: state.last, open }, capture())
+        let missed = Missed { after, events: after.map_or_else(|| Ok(Vec::new()), |after| state.missed(after)) };
+        (Join { log: self, subscriber, at: state.last, missed, open }, capture())
     }
 
     fn take_joining(&self, subscriber: Subscriber) -> Option<JoiningClient> {
@@ -66,7 +77,10 @@ impl<'a> Join<'a> {
         let (was_subscribed, tail) =
             joining.map_or((false, Vec::new()), |joining| (joining.was_subscribed, joining.tail));
         let open = std::mem::take(&mut self.open);
-        HeldJoin { log: self.log, _order: order, subscriber: self.subscriber, was_subscribed, at: self.at, open, tail }
+        let none = Missed { after: None, events: Ok(Vec::new()) };
+        let missed = std::mem::replace(&mut self.missed, none);
+        let (log, subscriber, at) = (self.log, self.subscriber, self.at);
+        HeldJoin { log, _order: order, subscriber, was_subscribed, at, missed, open, tail }
     }
 }
 
@@ -82,6 +96,19 @@ impl Drop for Join<'_> {
 }
 
 impl HeldJoin<'_> {
+    /// The event right after which the snapshot shows the thread.
+    pub fn at(&self) -> EventId {
+        self.at
+    }
+
+    /// What becomes of the events that the client has missed; `None` when it did not name the last one that it has.
+    pub fn missed(&self) -> Option<MissedEvents> {
+        self.missed.after.map(|_| match &self.missed.events {
+            Ok(_) => MissedEvents::Follow,
+            Err(reason) => MissedEvents::Unknown(*reason),
+        })
+    }
+
     /// Resets the running turn of the snapshot to its state when the join began. The rollout may be ahead of the events:
     /// records of items that were open then, or were started since, are replaced by events.
     pub fn show(&self, turn: &mut Turn) {
@@ -97,16 +124,22 @@ impl HeldJoin<'_> {
         turn.items.extend(self.open.iter().cloned());
     }
 
-    /// Subscribes the client. Sends it the approvals that were open when the join began and still are, then what was
-    /// published since.
-    pub async fn subscribe(self) {
-        let approvals: Vec<_> = {
-            let state = self.log.state.lock();
-            let open = state.approvals.range(..=self.at);
-            let requested = |approval| EventKind::ApprovalRequested(Arc::clone(approval));
-            open.map(|(id, approval)| Event { id: *id, kind: requested(approval) }).collect()
+    /// Subscribes the client. Sends it the approvals that were open before the events that it has missed and still are,
+    /// then these events, then what was published since the join began.
+    pub async fn subscribe(mut self) {
+        let missed = std::mem::replace(&mut self.missed.events, Ok(Vec::new()));
+        let shown = match (&missed, self.missed.after) {
+            (Ok(_), Some(after)) => after,
+            _ => self.at,
         };
-        self.send(approvals).await;
+        let mut first: Vec<_> = {
+            let state = self.log.state.lock();
+            let open = state.approvals.range(..=shown);
+            let requested = |approval| EventKind::ApprovalRequested(Arc::clone(approval));
+            open.map(|(id, approval)| Event::new(*id, requested(approval))).collect()
+        };
+        first.extend(missed.unwrap_or_default());
+        self.send(first).await;
     }
 
     /// Leaves the client as it was: without a subscription, or with the one that it had.

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::testing::{Received, log};
 use super::*;
 use crate::approval::{ApprovalDecision, ApprovalParams, DecideError};
-use crate::event::next_epoch;
+use crate::event::{MissedEvents, next_epoch};
 
 const TURN: &str = "turn";
 
@@ -164,7 +164,7 @@ async fn act(events: Arc<EventLog>, received: Arc<Received>, id: u64, steps: Vec
     for step in steps {
         match step {
             Step::Join { reads } => {
-                let (join, ()) = events.join(Subscriber(id), Some(TURN), || ()).await;
+                let (join, ()) = events.join(Subscriber(id), Some(TURN), None, || ()).await;
                 for _ in 0..reads {
                     tokio::task::yield_now().await;
                 }
@@ -199,7 +199,7 @@ async fn an_item_that_is_written_before_its_event_is_shown_as_it_was_when_the_jo
     let received = Arc::new(Received::default());
     let events = log(&received, &[]);
     events.publish(started(message("so "))).await;
-    let (join, ()) = events.join(Subscriber(1), Some(TURN), || ()).await;
+    let (join, ()) = events.join(Subscriber(1), Some(TURN), None, || ()).await;
     let later = ThreadItem::Plan { id: "later".into(), text: String::new() };
     events.publish(delta("far")).await;
     events.publish(completed(message("so far"))).await;
@@ -220,7 +220,7 @@ async fn an_item_that_is_written_before_its_event_is_shown_as_it_was_when_the_jo
 async fn the_markers_of_a_review_share_an_id_and_are_two_items() {
     let events = log(&Arc::default(), &[]);
     let entered = ThreadItem::EnteredReviewMode { id: "review".into(), review: String::new() };
-    let (join, ()) = events.join(Subscriber(1), Some(TURN), || ()).await;
+    let (join, ()) = events.join(Subscriber(1), Some(TURN), None, || ()).await;
     events.publish(started(ThreadItem::ExitedReviewMode { id: "review".into(), review: String::new() })).await;
     let items = vec![entered.clone()];
     let mut turn = Turn { id: TURN.into(), items, status: TurnStatus::InProgress, ..Turn::default() };
@@ -233,12 +233,12 @@ async fn a_refused_join_keeps_an_earlier_subscription_and_makes_no_new_one() {
     let received = Arc::new(Received::default());
     let events = log(&received, &[1]);
     for subscriber in [1, 2] {
-        let (join, ()) = events.join(Subscriber(subscriber), None, || ()).await;
+        let (join, ()) = events.join(Subscriber(subscriber), None, None, || ()).await;
         events.publish(delta("meanwhile")).await;
         join.hold().await.refuse().await;
     }
     // Dropped as when its task fails.
-    drop(events.join(Subscriber(1), None, || ()).await);
+    drop(events.join(Subscriber(1), None, None, || ()).await);
     events.publish(delta("later")).await;
     assert_eq!(ids(&received, 1).len(), 3);
     assert_eq!(ids(&received, 2).len(), 0);
@@ -248,7 +248,7 @@ async fn a_refused_join_keeps_an_earlier_subscription_and_makes_no_new_one() {
 async fn publishers_wait_while_too_much_waits_for_a_client_that_joins() {
     let received = Arc::new(Received::default());
     let events = log(&received, &[]);
-    let (join, ()) = events.join(Subscriber(1), None, || ()).await;
+    let (join, ()) = events.join(Subscriber(1), None, None, || ()).await;
     let large = "x".repeat(MAX_TAIL / 4);
     let publish = async {
         for _ in 0..20 {
@@ -376,7 +376,7 @@ async fn a_client_that_joins_gets_the_open_approvals_with_the_ids_that_they_had(
     let events = log(&received, &[1]);
     let open = events.request(question().into_request()).await;
     let gone = events.request(question().into_request()).await;
-    let (join, ()) = events.join(Subscriber(2), None, || ()).await;
+    let (join, ()) = events.join(Subscriber(2), None, None, || ()).await;
     drop(gone);
     let later = events.request(question().into_request()).await;
     join.hold().await.subscribe().await;
@@ -385,4 +385,104 @@ async fn a_client_that_joins_gets_the_open_approvals_with_the_ids_that_they_had(
     assert_eq!(events.approvals().len(), 2);
     drop((open, later));
     assert!(events.approvals().is_empty());
+}
+
+/// Joins with the last event that the client has.
+async fn rejoin(events: &EventLog, subscriber: u64, after: EventId) -> Option<MissedEvents> {
+    let (join, ()) = events.join(Subscriber(subscriber), None, Some(after), || ()).await;
+    let join = join.hold().await;
+    let missed = join.missed();
+    join.subscribe().await;
+    missed
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_gets_the_events_it_missed_and_then_the_live_ones() {
+    let received = Arc::default();
+    let events = log(&received, &[1]);
+    events.publish(status()).await;
+    let last = ids(&received, 1)[0];
+    events.unsubscribe(Subscriber(1)).await;
+    events.publish(started(message(""))).await;
+    events.publish(delta("a")).await;
+    assert_eq!(rejoin(&events, 1, last).await, Some(MissedEvents::Follow));
+    events.publish(delta("b")).await;
+    let got = ids(&received, 1);
+    assert_eq!(got.len(), 4);
+    assert!(got.is_sorted_by(|one, next| one < next), "{got:?}");
+}
+
+#[tokio::test]
+async fn events_that_name_no_thread_are_not_sent_again() {
+    let received = Arc::default();
+    let events = log(&received, &[1]);
+    events.publish(status()).await;
+    let last = ids(&received, 1)[0];
+    events.unsubscribe(Subscriber(1)).await;
+    let notice = loomd_protocol::DeprecationNoticeNotification { summary: "old".into(), details: None };
+    events.publish(ServerNotification::DeprecationNotice(notice)).await;
+    events.publish(status()).await;
+    assert_eq!(rejoin(&events, 1, last).await, Some(MissedEvents::Follow));
+    assert_eq!(ids(&received, 1).len(), 2);
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_too_late_is_told_so() {
+    let received = Arc::default();
+    let events = log(&received, &[1]);
+    events.publish(status()).await;
+    let last = ids(&received, 1)[0];
+    events.publish(delta(&"x".repeat(1024 * 1024))).await;
+    let told = |reason| Some(MissedEvents::Unknown(reason));
+    assert_eq!(rejoin(&events, 2, last).await, told(ThreadReplayReason::TooOld));
+    assert_eq!(rejoin(&events, 2, EventId::before(0)).await, told(ThreadReplayReason::NotLoaded));
+    let later = EventId::before(u64::MAX);
+    assert_eq!(rejoin(&events, 2, later).await, told(ThreadReplayReason::UnknownEvent));
+    assert_eq!(ids(&received, 2), [] as [EventId; 0]);
+    events.publish(status()).await;
+    assert_eq!(ids(&received, 2).len(), 1);
+}
+
+#[tokio::test]
+async fn an_open_approval_is_sent_once_to_a_client_that_comes_back_whether_it_had_it_or_not() {
+    let received = Arc::default();
+    let events = log(&received, &[1]);
+    events.publish(status()).await;
+    let before = ids(&received, 1)[0];
+    let mut open = events.request(question().into_request()).await;
+    let asked = ids(&received, 1)[1];
+    events.publish(status()).await;
+    for (subscriber, after) in [(2, before), (3, asked)] {
+        assert_eq!(rejoin(&events, subscriber, after).await, Some(MissedEvents::Follow));
+        let got = ids(&received, subscriber);
+        assert_eq!(got.len(), 2, "{got:?}");
+        assert_eq!(got[0], asked);
+    }
+    let id = events.approvals()[0].id;
+    events.decide(id, no_answers()).unwrap();
+    open.decision().await.unwrap();
+    open.resolve().await;
+    // Settled meanwhile: what was missed has the request and its end.
+    assert_eq!(rejoin(&events, 4, before).await, Some(MissedEvents::Follow));
+    assert_eq!(ids(&received, 4).len(), 3);
+}
+
+#[tokio::test]
+async fn ids_follow_the_lease_when_the_clock_was_set_back_and_events_before_are_still_known() {
+    let received = Arc::default();
+    let events = log(&received, &[1]);
+    events.publish(status()).await;
+    let first = ids(&received, 1)[0];
+    events.follow_lease(5);
+    events.publish(status()).await;
+    assert_eq!(ids(&received, 1)[1], first.next(), "an older lease changes nothing");
+    let lease = u64::try_from(jiff::Timestamp::now().as_second()).unwrap() + 1000;
+    events.follow_lease(lease);
+    events.publish(status()).await;
+    assert_eq!(ids(&received, 1)[2], EventId::before_lease(lease).next());
+    assert_eq!(events.after(first).map(|events| events.len()), Some(2));
+    events.follow_lease(u64::MAX);
+    events.publish(status()).await;
+    events.publish(status()).await;
+    assert!(ids(&received, 1).is_sorted_by(|one, next| one < next));
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use loomd_ledger::Purpose;
 use loomd_model::{CallHeaders, InputItem, ModelEvent, Reasoning, Request, Session, Tools};
 use loomd_protocol::{
     GuardianApprovalReview, GuardianApprovalReviewStatus as Status, GuardianRiskLevel, GuardianUserAuthorization,
@@ -190,7 +191,8 @@ async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<V
         headers: CallHeaders { session_id, subagent: Some("guardian".into()), ..CallHeaders::default() },
     };
     let mut session = Session::new(Arc::clone(&profile.provider), Arc::clone(&services.http), profile.identity.clone());
-    let mut events = session.stream(&request).await.map_err(|error| error.message())?;
+    let mut events =
+        session.stream(&request, turn.spending.meter(Purpose::Approval)).await.map_err(|error| error.message())?;
     let mut text = String::new();
     while let Some(event) = events.next().await {
         match event.map_err(|error| error.message())? {

@@ -1,7 +1,7 @@
 //! The client that opens a thread, and the settings that it names.
 
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, DynamicToolSpec, JsonObject, Personality, SandboxSetting, ServiceTier,
+    ApprovalsReviewer, AskForApproval, Budget, DynamicToolSpec, JsonObject, Personality, SandboxSetting, ServiceTier,
     ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
@@ -46,11 +46,13 @@ pub struct ThreadOverrides {
     pub without_environment: bool,
     /// A label of a new thread.
     pub thread_source: Option<String>,
+    /// What a new thread may spend.
+    pub budget: Option<Budget>,
 }
 
 /// The params of the three methods that open a thread have these fields in common.
 macro_rules! overrides_from {
-    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $raw_events:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $budget:expr, $raw_events:expr) => {
         impl From<&mut $params> for ThreadOverrides {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -68,6 +70,7 @@ macro_rules! overrides_from {
                     personality: $personality(&mut *params),
                     dynamic_tools: $dynamic_tools(&mut *params),
                     thread_source: $thread_source(&mut *params),
+                    budget: $budget(&mut *params),
                     raw_events: $raw_events(params),
                     without_environment: false,
                 }
@@ -81,15 +84,22 @@ overrides_from!(
     |params: &mut ThreadStartParams| params.personality,
     |params: &mut ThreadStartParams| params.dynamic_tools.take(),
     |params: &mut ThreadStartParams| params.thread_source.take(),
+    |params: &mut ThreadStartParams| params.budget.take(),
     |params: &mut ThreadStartParams| params.experimental_raw_events
 );
-overrides_from!(ThreadResumeParams, |params: &mut ThreadResumeParams| params.personality, |_| None, |_| None, |_| {
-    false
-});
+overrides_from!(
+    ThreadResumeParams,
+    |params: &mut ThreadResumeParams| params.personality,
+    |_| None,
+    |_| None,
+    |_| None,
+    |_| { false }
+);
 overrides_from!(
     ThreadForkParams,
     |_| None,
     |_| None,
     |params: &mut ThreadForkParams| params.thread_source.take(),
+    |_| None,
     |_| false
 );

@@ -223,6 +223,7 @@ fn resolve_with(
         },
         originator: client.name.clone(),
         thread_source: overrides.thread_source,
+        budget: overrides.budget,
         cli_version: client.protocol_version.clone(),
         notices: deprecations(config),
         profile: Arc::new(Profile {

@@ -1,6 +1,7 @@
 //! A loaded thread: one task, the only owner of its state. Requests reach it as [`Op`]s. The task replies before it
 //! publishes events, so that no client sees an event before the response to its cause.
 
+mod answered;
 mod idle;
 mod memory;
 mod op;

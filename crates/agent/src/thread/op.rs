@@ -9,10 +9,12 @@ use loomd_protocol::{
     ThreadBackgroundTerminal, ThreadGoal, ThreadSampleParams, ThreadSampleResponse, ThreadUnsubscribeStatus,
     Turn as WireTurn, TurnStartParams, UserInput,
 };
+use loomd_store::RequestKey;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 use crate::confinement::CommandPolicy;
+use crate::event::{EventId, MissedEvents};
 use crate::event_sink::Subscriber;
 use crate::goals::GoalChange;
 use crate::host::ItemEnded;
@@ -35,6 +37,10 @@ pub struct Opened {
     pub settings: Settings,
     /// The instruction files in force.
     pub instruction_sources: Arc<[String]>,
+    /// The event right after which the thread is as it is shown.
+    pub event_id: Option<EventId>,
+    /// What becomes of the events after the last one that the client has, if it named that.
+    pub missed: Option<MissedEvents>,
 }
 
 /// A thread that was cut back, without its turns, and the cursors that page backwards from the newest of them.
@@ -50,6 +56,8 @@ pub(crate) enum Op {
     Join {
         subscriber: Subscriber,
         turns: bool,
+        /// The last event that the client has.
+        after: Option<EventId>,
         reply: Reply<Opened>,
     },
     /// `left` is dropped when all that follows from it is done, the unloading of the thread included.
@@ -75,7 +83,8 @@ pub(crate) enum Op {
     },
     Show {
         turns: bool,
-        reply: Reply<WireThread>,
+        /// The thread, and the event right after which it is as it is shown.
+        reply: Reply<(WireThread, EventId)>,
     },
     /// `chosen` is what the permission profile of the params stands for.
     StartTurn {
@@ -83,6 +92,7 @@ pub(crate) enum Op {
         chosen: Option<Box<CommandPolicy>>,
         /// The release of the protocol that the client speaks.
         level: Level,
+        key: Option<RequestKey>,
         reply: Reply<WireTurn>,
     },
     /// Changes settings without a turn. The input of the params is empty.
@@ -117,6 +127,7 @@ pub(crate) enum Op {
     Steer {
         expected: String,
         input: UserMessageInput,
+        key: Option<RequestKey>,
         reply: Reply<String>,
     },
     /// An empty `turn_id` means the running turn, whichever it is.
@@ -162,6 +173,7 @@ pub(crate) enum Op {
     /// Starts a turn in place of the running one.
     Replace {
         work: Work,
+        key: Option<RequestKey>,
         reply: Reply<WireTurn>,
     },
     /// A command in the background has ended.
@@ -174,6 +186,7 @@ pub(crate) enum Op {
     CleanTerminals(Reply<()>),
     ShellCommand {
         command: String,
+        key: Option<RequestKey>,
         reply: Reply<()>,
     },
     /// Reads the MCP servers of the thread again.
@@ -217,6 +230,8 @@ pub(crate) enum LoadReason {
     },
     Resumed {
         turns: Vec<loomd_protocol::Turn>,
+        /// The last event that the client has.
+        after: Option<EventId>,
     },
     /// By another agent.
     Spawned,
@@ -224,7 +239,15 @@ pub(crate) enum LoadReason {
 
 impl LoadReason {
     pub fn has_turns(&self) -> bool {
-        matches!(self, Self::Forked { turns } | Self::Resumed { turns } if !turns.is_empty())
+        matches!(self, Self::Forked { turns } | Self::Resumed { turns, .. } if !turns.is_empty())
+    }
+
+    /// The last event that the client has.
+    pub fn after(&self) -> Option<EventId> {
+        match self {
+            Self::Resumed { after, .. } => *after,
+            Self::Started { .. } | Self::Forked { .. } | Self::Spawned => None,
+        }
     }
 
     /// The source of the `SessionStart` hooks.

@@ -69,6 +69,9 @@ impl Thread {
             Some(reader) => Some(reader.writer().await?),
             None => None,
         };
+        if let Some(writer) = &writer {
+            self.events.follow_lease(writer.epoch());
+        }
         let mut memory = match self.memory.take() {
             Some(memory) => *memory,
             None => Memory::new(&self.profile, &self.services, None),

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use jiff::civil::Date;
 use loomd_model::ModelInfo;
 use loomd_protocol::{
-    CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
+    Budget, CodexErrorInfo, ErrorNotification, JsonValue, Level, ModeKind, NonSteerableTurnKind, ResponseItem,
     ServerNotification, SubAgentActivityKind, ThreadItem, ThreadReadStateChangedNotification, Turn as WireTurn,
     TurnCompletedNotification, TurnError, TurnItemsView, TurnStartParams, TurnStartedNotification, TurnStatus,
     UserInput,
 };
-use loomd_store::Position;
 use loomd_store::rollout::{AgentStatus, CompletedItem};
+use loomd_store::{Position, RequestKey};
 use tokio::task::JoinError;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,7 @@ use tracing::Instrument;
 use tracing::field::Empty;
 use uuid::Uuid;
 
+use super::answered::Trace;
 use super::memory::Memory;
 use super::op::Reply;
 use super::running_turn::{QueuedTurn, RunningTurn, TurnKind};
@@ -32,6 +34,7 @@ use crate::goals::TurnResult;
 use crate::guard::ActionCx;
 use crate::inbox::{Inbox, Input, UserMessageInput};
 use crate::message::{agent_message, message};
+use crate::metering::{Spending, SpendingOf};
 use crate::prompts;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
@@ -52,6 +55,7 @@ impl Thread {
         mut params: TurnStartParams,
         chosen: Option<Box<CommandPolicy>>,
         level: Level,
+        key: Option<RequestKey>,
         reply: Reply<WireTurn>,
     ) {
         if params.input.is_empty() && params.tool_output.is_none() && level < Level::V0_166 {
@@ -71,19 +75,27 @@ impl Thread {
         }
         if self.running.is_some() {
             self.settings_changed(&before).await;
-            return self.steer_or_queue(answer, reply);
+            return self.steer_or_queue(answer, key, reply).await;
         }
-        let (turn_id, work) = (new_turn_id(), Work::Answer(Box::new(answer)));
-        let prepared = match self.prepare_turn().await {
+        let turn_id = new_turn_id();
+        let trace = trace_of(&answer, &turn_id);
+        let work = Work::Answer(Box::new(answer));
+        let shown = shown_turn(turn_id.clone(), &work);
+        let prepared = match self.note_answer(key.as_ref(), &shown, trace).await {
+            Ok(()) => self.prepare_turn().await,
+            Err(refusal) => Err(refusal),
+        };
+        let prepared = match prepared {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 self.settings = before;
+                self.forget_answer(key.as_ref()).await;
                 return reply(Err(refusal));
             }
         };
         // Before the answer: a client that gets it knows the settings of its turn.
         let prepared = self.settings_changed_under(&before, prepared).await;
-        reply(Ok(shown_turn(turn_id.clone(), &work)));
+        reply(Ok(shown));
         self.launch(prepared, turn_id.clone(), work).await;
         self.publish_disallowed(turn_id, disallowed).await;
     }
@@ -91,7 +103,7 @@ impl Thread {
     /// Starts a turn with the thread's settings, or adds the input to the running one.
     pub(crate) async fn submit(&mut self, input: Vec<UserInput>, reply: Reply<WireTurn>) {
         if self.running.is_some() {
-            return self.steer_or_queue(AnswerWork::user(input), reply);
+            return self.steer_or_queue(AnswerWork::user(input), None, reply).await;
         }
         let work = Work::Answer(Box::new(AnswerWork::user(input)));
         if let Err((refusal, reply)) = self.begin_turn(new_turn_id(), work, Some(reply)).await {
@@ -100,31 +112,42 @@ impl Thread {
     }
 
     /// Adds input to the running turn. If that takes no more, the input becomes the next turn; so does input with an
-    /// output schema, which is that of a whole turn.
-    fn steer_or_queue(&mut self, mut answer: AnswerWork, reply: Reply<WireTurn>) {
+    /// output schema or a budget, which are those of a whole turn.
+    async fn steer_or_queue(&mut self, mut answer: AnswerWork, key: Option<RequestKey>, reply: Reply<WireTurn>) {
         if let Some(running) = &self.running
             && running.kind == TurnKind::Regular
             && !running.is_stopping()
             && answer.output_schema.is_none()
+            && answer.budget.is_none()
             && let TurnInput::User(input) = &mut answer.input
             && !input.content.is_empty()
         {
+            let shown = in_progress(running.turn_id.clone());
+            if let Err(refusal) = self.note_answer(key.as_ref(), &shown, Trace::Message).await {
+                return reply(Err(refusal));
+            }
             for item in std::mem::take(&mut answer.context) {
                 if let Err(Input::Injected(item)) = running.inbox.put(Input::Injected(Box::new(item))) {
                     answer.context.push(*item);
                 }
             }
             match running.inbox.put(Input::User(std::mem::take(input))) {
-                Ok(()) => return reply(Ok(in_progress(running.turn_id.clone()))),
+                Ok(()) => return reply(Ok(shown)),
                 Err(Input::User(refused)) => *input = refused,
                 Err(Input::Injected(_) | Input::Agent { .. }) => {}
             }
         }
         if self.queued.len() >= MAX_QUEUED {
+            self.forget_answer(key.as_ref()).await;
             return reply(Err(Refusal::invalid("too many turns wait for the running one")));
         }
         let turn_id = new_turn_id();
-        reply(Ok(in_progress(turn_id.clone())));
+        let shown = in_progress(turn_id.clone());
+        let trace = trace_of(&answer, &turn_id);
+        if let Err(refusal) = self.note_answer(key.as_ref(), &shown, trace).await {
+            return reply(Err(refusal));
+        }
+        reply(Ok(shown));
         self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false });
     }
 
@@ -147,7 +170,22 @@ impl Thread {
         }
     }
 
-    pub(crate) fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
+    /// Adds input to the running turn, once for each key.
+    pub(crate) async fn steer_once(
+        &self,
+        expected: &str,
+        input: UserMessageInput,
+        key: Option<RequestKey>,
+    ) -> Result<String, Refusal> {
+        self.note_answer(key.as_ref(), &expected, Trace::Message).await?;
+        let steered = self.steer(expected, input);
+        if steered.is_err() {
+            self.forget_answer(key.as_ref()).await;
+        }
+        steered
+    }
+
+    fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
         let none = || Refusal::invalid("no active turn to steer");
         let running = self.running.as_ref().ok_or_else(none)?;
         if running.turn_id != expected {
@@ -187,11 +225,16 @@ impl Thread {
     }
 
     /// Starts a turn in place of the running one, which is interrupted.
-    pub(crate) async fn replace(&mut self, work: Work, reply: Reply<WireTurn>) {
+    pub(crate) async fn replace(&mut self, work: Work, key: Option<RequestKey>, reply: Reply<WireTurn>) {
         let turn_id = new_turn_id();
+        let shown = shown_turn(turn_id.clone(), &work);
+        if let Err(refusal) = self.note_answer(key.as_ref(), &shown, Trace::Turn(turn_id.clone())).await {
+            return reply(Err(refusal));
+        }
         match &self.running {
             None => {
                 if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
+                    self.forget_answer(key.as_ref()).await;
                     refuse(reply, refusal);
                 }
             }
@@ -208,7 +251,10 @@ impl Thread {
     }
 
     /// Runs a command of the user: beside a running turn, else as a turn of its own.
-    pub(crate) async fn shell_command(&mut self, command: String, reply: Reply<()>) {
+    pub(crate) async fn shell_command(&mut self, command: String, key: Option<RequestKey>, reply: Reply<()>) {
+        if let Err(refusal) = self.note_answer(key.as_ref(), &(), Trace::Unknown).await {
+            return reply(Err(refusal));
+        }
         if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular)
             && let Some(hold) = running.inbox.hold()
         {
@@ -223,11 +269,13 @@ impl Thread {
         let reply: Reply<WireTurn> = Box::new(|turn| reply(turn.map(|_| ())));
         let (turn_id, work) = (new_turn_id(), Work::ShellCommand { command });
         if self.queued.len() >= MAX_QUEUED {
+            self.forget_answer(key.as_ref()).await;
             reply(Err(Refusal::invalid("too many turns wait for the running one")));
         } else if self.running.is_some() {
             reply(Ok(in_progress(turn_id.clone())));
             self.queued.push_back(QueuedTurn { turn_id, work, replaces: false });
         } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
+            self.forget_answer(key.as_ref()).await;
             refuse(reply, refusal);
         }
     }
@@ -267,6 +315,10 @@ impl Thread {
         let goal_turn = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::Goal(_)));
         let Memory { conversation, session, rate_limits } = memory;
         let (cancel, inbox, replaced) = (CancellationToken::new(), Arc::new(Inbox::default()), Arc::default());
+        let spending = match &work {
+            Work::Answer(answer) => self.spending(turn_id.clone(), answer.budget.as_ref()),
+            _ => self.spending(turn_id.clone(), None),
+        };
         let cx = Arc::new(TurnCx::new(
             self.id,
             turn_id.clone(),
@@ -279,7 +331,9 @@ impl Thread {
             recorder,
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
+            spending,
         ));
+        cx.spending.limit_time(cancel.clone(), cx.over.clone());
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
         let kind = TurnKind::of(&work);
@@ -333,6 +387,25 @@ impl Thread {
             _working: working,
         });
         self.tools.agent_tree.set(self.id, AgentStatus::Running);
+    }
+
+    /// What a turn or a sample is about to spend.
+    pub(super) fn spending(&self, turn_id: String, budget: Option<&Budget>) -> Arc<Spending> {
+        let tree = &self.tools.agent_tree;
+        let since = self.meta.created_at().map_or(Date::MIN, loomd_ledger::today);
+        let of = SpendingOf {
+            thread_id: self.id.to_string(),
+            turn_id,
+            root_thread_id: tree.root(self.id).to_string(),
+            // The root of a tree is older than its agents, by an unknown time.
+            since: if self.tools.role == Role::Child { Date::MIN } else { since },
+            client: &self.profile.client,
+            config: self.profile.config.config.loomd.as_ref(),
+            budget,
+            thread: Arc::clone(&tree.spending),
+            unlimited: self.services.replayed.is_some(),
+        };
+        Spending::new(&self.services.metering, of)
     }
 
     pub(super) fn scope(&mut self, cx: &TurnCx) -> ModelScope {
@@ -454,9 +527,10 @@ impl Thread {
     fn turn_result(&self, running: &RunningTurn, outcome: &Outcome) -> TurnResult {
         match outcome {
             Outcome::Completed { .. } => TurnResult::Completed,
-            Outcome::Failed(error) if error.codex_error_info == Some(CodexErrorInfo::UsageLimitExceeded) => {
-                TurnResult::UsageLimited
-            }
+            Outcome::Failed(TurnError {
+                codex_error_info: Some(CodexErrorInfo::UsageLimitExceeded | CodexErrorInfo::SessionBudgetExceeded),
+                ..
+            }) => TurnResult::UsageLimited,
             Outcome::Failed(_) => TurnResult::Failed,
             Outcome::Interrupted if self.closing || running.replaced.load(Ordering::Relaxed) => TurnResult::Stopped,
             Outcome::Interrupted => TurnResult::Interrupted,
@@ -613,6 +687,14 @@ impl Thread {
                 false => self.show_completed(given_up(item), turn_id.into()).await,
             }
         }
+    }
+}
+
+/// What the rollout has of a turn once it has started.
+fn trace_of(answer: &AnswerWork, turn_id: &str) -> Trace {
+    match &answer.input {
+        TurnInput::User(input) if !input.content.is_empty() => Trace::Message,
+        _ => Trace::Turn(turn_id.to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use loomd_ledger::Purpose;
 use loomd_model::{ModelEvent, Request, Session};
 use loomd_protocol::{ResponseItem, ThreadSampleParams, ThreadSampleResponse};
 use loomd_store::Position;
@@ -16,6 +17,7 @@ use crate::guard::ActionCx;
 use crate::history;
 use crate::inbox::Inbox;
 use crate::message::{message, text_of};
+use crate::metering::Spending;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{ToolCx, ToolSource, Toolbox};
@@ -59,10 +61,13 @@ impl Thread {
         };
         let source_turn_id = params.expected_turn_id.clone();
         let task = self.sample_task(params, conversation);
+        if let Some(error) = task.cx.spending.check().await.exceeded {
+            return Err(Refusal::failed(error.message));
+        }
         let mut request = task.request(task.conversation.input(task.sees_images()));
         // The provider has the beginning of the conversation cached under the thread's own key.
         request.prompt_cache_key = self.id.to_string();
-        Ok(Sample { source_turn_id, request, session: task.session })
+        Ok(Sample { source_turn_id, request, session: task.session, spending: Arc::clone(&task.cx.spending) })
     }
 
     /// A turn that is never run, for the request that it would send.
@@ -70,9 +75,11 @@ impl Thread {
         conversation.push(&message("user", params.prompt));
         let mut settings = self.settings.clone();
         settings.reasoning_effort = params.effort.or(settings.reasoning_effort);
+        let sample_id = Uuid::now_v7().to_string();
+        let spending = self.spending(sample_id.clone(), None);
         let cx = Arc::new(TurnCx::new(
             self.id,
-            Uuid::now_v7().to_string(),
+            sample_id,
             settings,
             Arc::clone(&self.profile),
             self.profile.model(&self.settings.model),
@@ -82,6 +89,7 @@ impl Thread {
             Recorder::new(None, Position::START),
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
+            spending,
         ));
         let action =
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };
@@ -128,6 +136,7 @@ struct Sample {
     source_turn_id: String,
     request: Request,
     session: Session,
+    spending: Arc<Spending>,
 }
 
 impl Sample {
@@ -142,7 +151,8 @@ impl Sample {
 
     async fn ask(&mut self) -> Result<ThreadSampleResponse, Refusal> {
         let failed = |error: loomd_model::ModelError| Refusal::failed(error.message());
-        let mut events = self.session.stream(&self.request).await.map_err(failed)?;
+        let mut events =
+            self.session.stream(&self.request, self.spending.meter(Purpose::Sample)).await.map_err(failed)?;
         let mut text = None;
         while let Some(event) = events.next().await {
             match event.map_err(failed)? {

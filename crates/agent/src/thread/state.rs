@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loomd_skills::WatchGuard;
 use loomd_store::rollout::SessionMeta;
-use loomd_store::{Reader, Store, ThreadId};
+use loomd_store::{Reader, Store, ThreadId, WorkStore};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -74,6 +74,8 @@ pub(crate) struct Thread {
     pub unload_delay: Option<Duration>,
     /// The instruction files in force.
     pub instruction_sources: Arc<[String]>,
+    /// The requests that must not be carried out twice, of a thread that is never stored.
+    pub ephemeral_keys: WorkStore,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
     /// Its skills are watched as long as this is held.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use loomd_protocol::{
     ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
-    ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus, Turn as WireTurn,
-    TurnStatus,
+    ThreadReplayReason, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus,
+    Turn as WireTurn, TurnStatus,
 };
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
 use super::running_turn::RunningTurn;
 use super::state::Thread;
+use crate::event::{EventId, MissedEvents};
 use crate::event_sink::Subscriber;
 use crate::history::{self, ReadTurns};
 use crate::project_doc::ProjectDocs;
@@ -164,17 +165,23 @@ impl Thread {
                 self.publish_started(opened.thread).await;
                 self.publish_status().await;
             }
-            LoadReason::Resumed { turns } => {
+            LoadReason::Resumed { turns, after } => {
                 self.publish_status().await;
                 opened.thread.turns = turns;
-                reply(Ok(opened));
+                opened.missed = after.map(|_| MissedEvents::Unknown(ThreadReplayReason::NotLoaded));
+                self.events
+                    .at_last(|last| {
+                        opened.event_id = Some(last);
+                        reply(Ok(opened));
+                    })
+                    .await;
             }
         }
     }
 
     fn opened(&self, thread: WireThread) -> Opened {
         let instruction_sources = Arc::clone(&self.instruction_sources);
-        Opened { thread, settings: self.settings.clone(), instruction_sources }
+        Opened { thread, settings: self.settings.clone(), instruction_sources, event_id: None, missed: None }
     }
 
     /// Finds the instruction files of the working directory.
@@ -198,9 +205,7 @@ impl Thread {
 
     async fn serve(&mut self, op: Op) -> Next {
         match op {
-            Op::Join { subscriber, turns, reply } => {
-                self.join(subscriber, turns, reply).await;
-            }
+            Op::Join { subscriber, turns, after, reply } => self.join(subscriber, turns, after, reply).await,
             Op::Leave { subscriber, ends, reply, left } => {
                 let next = self.leave(subscriber, ends, reply).await;
                 if next == Next::Unload {
@@ -219,15 +224,23 @@ impl Thread {
             }
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
-            Op::Show { turns, reply } => reply(self.show(turns).await),
-            Op::StartTurn { params, chosen, level, reply } => self.start_turn(*params, chosen, level, reply).await,
+            Op::Show { turns, reply } => self.show_at(turns, reply).await,
+            Op::StartTurn { params, chosen, level, key, reply } => {
+                if let Some(reply) = self.unanswered(key.as_ref(), reply).await {
+                    self.start_turn(*params, chosen, level, key, reply).await;
+                }
+            }
             Op::UpdateSettings { params, chosen, reply } => self.update_settings(*params, chosen, reply).await,
             Op::UpdateTurn { turn_id, change, reply } => reply(Ok(self.update_turn(&turn_id, change))),
             Op::Revert { before, reply } => self.revert(before, reply).await,
             Op::Inject { items, reply } => self.inject(items, reply).await,
             Op::ListTerminals(reply) => reply(Ok(self.list_terminals())),
             Op::EndTerminal { process_id, reply } => reply(Ok(self.tools.terminals.end(process_id))),
-            Op::Steer { expected, input, reply } => reply(self.steer(&expected, input)),
+            Op::Steer { expected, input, key, reply } => {
+                if let Some(reply) = self.unanswered(key.as_ref(), reply).await {
+                    reply(self.steer_once(&expected, input, key).await);
+                }
+            }
             Op::Interrupt { turn_id, strict, reply } => self.interrupt(&turn_id, strict, reply).await,
             Op::SetGoal { change, reply } => self.set_goal(change, reply).await,
             Op::ClearGoal(reply) => self.clear_goal(reply).await,
@@ -236,7 +249,11 @@ impl Thread {
             Op::Sample { params, cancel, reply } => self.sample(*params, cancel, reply).await,
             Op::ApproveDenied { event, reply } => self.approve_denied(&event, reply).await,
             Op::AgentMessage { message, start, reply } => self.agent_message(message, start, reply).await,
-            Op::Replace { work, reply } => self.replace(work, reply).await,
+            Op::Replace { work, key, reply } => {
+                if let Some(reply) = self.unanswered(key.as_ref(), reply).await {
+                    self.replace(work, key, reply).await;
+                }
+            }
             Op::ItemEnded { ended, done } => {
                 self.item_ended(*ended).await;
                 _ = done.send(());
@@ -251,7 +268,11 @@ impl Thread {
             },
             Op::Realtime { request, reply } => self.realtime_request(request, reply).await,
             Op::RecordNotifications => self.record_notifications().await,
-            Op::ShellCommand { command, reply } => self.shell_command(command, reply).await,
+            Op::ShellCommand { command, key, reply } => {
+                if let Some(reply) = self.unanswered(key.as_ref(), reply).await {
+                    self.shell_command(command, key, reply).await;
+                }
+            }
             Op::Close(_) => return Next::Unload,
         }
         Next::Stay
@@ -288,13 +309,13 @@ impl Thread {
 
     /// Sends a client the snapshot of the thread and subscribes it. The running turn goes on, and publishes, while the
     /// history is read.
-    async fn join(&mut self, subscriber: Subscriber, turns: bool, reply: Reply<Opened>) {
+    async fn join(&mut self, subscriber: Subscriber, turns: bool, after: Option<EventId>, reply: Reply<Opened>) {
         let read = match self.read_turns(turns).await {
             Ok(read) => read,
             Err(refusal) => return reply(Err(refusal)),
         };
         let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
-        let (join, status) = self.events.join(subscriber, turn_id, || self.view.status()).await;
+        let (join, status) = self.events.join(subscriber, turn_id, after, || self.view.status()).await;
         // Reads only the records that were added since the first read.
         let shown = self.stored(read).await;
         let join = join.hold().await;
@@ -305,9 +326,13 @@ impl Thread {
                     join.show(turn);
                 }
                 self.unload_delay = None;
-                reply(Ok(self.opened(thread)));
+                let (event_id, missed) = (Some(join.at()), join.missed());
+                reply(Ok(Opened { event_id, missed, ..self.opened(thread) }));
                 join.subscribe().await;
-                self.notify_goal(subscriber).await;
+                // A client that missed no event knows the goal.
+                if missed != Some(MissedEvents::Follow) {
+                    self.notify_goal(subscriber).await;
+                }
             }
             Err(refusal) => {
                 reply(Err(refusal));
@@ -449,6 +474,26 @@ impl Thread {
             turn.items.extend(open);
         }
         Ok(thread)
+    }
+
+    /// Shows the thread as it is right after some event, without a subscription.
+    async fn show_at(&self, with_turns: bool, reply: Reply<(WireThread, EventId)>) {
+        let read = match self.read_turns(with_turns).await {
+            Ok(read) => read,
+            Err(refusal) => return reply(Err(refusal)),
+        };
+        let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
+        let (join, status) = self.events.join(Subscriber::NONE, turn_id, None, || self.view.status()).await;
+        let shown = self.stored(read).await;
+        let join = join.hold().await;
+        reply(shown.map(|mut thread| {
+            thread.status = status;
+            if let Some(turn) = self.running_turn(&mut thread.turns) {
+                join.show(turn);
+            }
+            (thread, join.at())
+        }));
+        join.refuse().await;
     }
 
     /// The turns in the rollout so far, if they are wanted.

@@ -15,6 +15,7 @@ use tracing::field::Empty;
 use super::cx::ToolCx;
 use super::tool::Tool;
 use super::toolbox::Toolbox;
+use crate::metering::CountedOutcome;
 use crate::settings::truncation;
 use crate::tool_call::{Call, CallInput, Output, ToolResult};
 use crate::truncate::{truncate, widened};
@@ -97,15 +98,19 @@ async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: Ca
     }
     let result = match &tool {
         _ if turn.cancel.is_cancelled() => Err("aborted".into()),
-        Some(tool) => run_tool(&**tool, &cx, &call).await,
+        Some(tool) => match turn.spending.begin_tool_call() {
+            Ok(()) => run_tool(&**tool, &cx, &call).await,
+            Err(exceeded) => Err(exceeded),
+        },
         None => Err(call.unsupported()),
     };
-    let outcome = match &result {
-        _ if turn.cancel.is_cancelled() => "interrupted",
-        Ok(_) => "completed",
-        Err(_) => "failed",
+    let (outcome, counted) = match &result {
+        _ if turn.cancel.is_cancelled() => ("interrupted", CountedOutcome::Cancelled),
+        Ok(_) => ("completed", CountedOutcome::Completed),
+        Err(_) => ("failed", CountedOutcome::Failed),
     };
     tracing::Span::current().record("outcome", outcome);
+    cx.action.services.metering.counts.tool_call(counted);
     if turn.cancel.is_cancelled() { CallEnd::Stopped } else { CallEnd::Answered(result) }
 }
 

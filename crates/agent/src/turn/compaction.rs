@@ -1,5 +1,6 @@
 //! Compaction: replaces a long conversation by the newest user messages and a summary of the rest.
 
+use loomd_ledger::Purpose;
 use loomd_model::{InputItem, ModelError, ModelEvent, Tools, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, ContextCompactedNotification, ResponseItem, ServerNotification, ThreadItem, TurnError,
@@ -45,6 +46,7 @@ impl TurnTask {
     }
 
     async fn summarise(&mut self, when: CompactionTime) -> Result<(), Failure> {
+        self.within_budgets().await?;
         let id = Uuid::new_v4().to_string();
         let item = ThreadItem::ContextCompaction { id: id.clone() };
         self.cx.started(item.clone()).await;
@@ -141,7 +143,7 @@ impl TurnTask {
         request.output_schema = None;
         let cancel = self.cx.cancel.clone();
         let work = async {
-            let mut events = self.session.stream(&request).await?;
+            let mut events = self.session.stream(&request, self.cx.spending.meter(Purpose::Compaction)).await?;
             let mut text = String::new();
             let mut counted = None;
             while let Some(event) = events.next().await {
@@ -177,7 +179,7 @@ impl TurnTask {
         let items = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Failure::Interrupted),
-            items = self.session.compact(&request) => {
+            items = self.session.compact(&request, self.cx.spending.meter(Purpose::Compaction)) => {
                 items.map_err(|error| remote_failure(error, self.session.provider().name()))?
             }
         };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use loomd_ledger::Purpose;
 use loomd_model::{ModelError, ModelEvent, Reasoning, Request, retry_delay};
 use loomd_protocol::{
     CodexErrorInfo, InputModality, ServerNotification, TurnError, TurnModerationMetadataNotification,
@@ -91,11 +92,13 @@ impl TurnTask {
     /// Streams one answer. Tools run while the rest of it is still coming in.
     async fn stream_answer(&mut self) -> Result<(), Failure> {
         let request = self.request(self.conversation.input(self.sees_images()));
+        let purpose = if self.scope.records { Purpose::Turn } else { Purpose::Review };
+        let meter = self.cx.spending.meter(purpose);
         let cancel = self.cx.cancel.clone();
         let mut events = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Failure::Interrupted),
-            events = self.session.stream(&request) => events?,
+            events = self.session.stream(&request, meter) => events?,
         };
         drop(request);
         let mut answer = Answer::default();

@@ -51,6 +51,7 @@ impl TurnTask {
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
+            self.within_budgets().await?;
             self.update_tools().await?;
             if self.scope.records
                 && let Some(TurnNote(note)) = self.goals.take_note()

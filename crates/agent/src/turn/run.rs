@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use loomd_protocol::{ServerNotification, WarningNotification};
+use loomd_protocol::{ServerNotification, TurnError, WarningNotification};
 use loomd_store::Durability;
 use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
 
@@ -11,6 +11,7 @@ use super::work::{AnswerWork, Work};
 use super::{usage, workspaces};
 use crate::context::name_of;
 use crate::message::message;
+use crate::metering::{Checked, CountedOutcome};
 use crate::notify::{self, TurnComplete};
 use crate::prompts;
 use crate::turn_cx::GRACE;
@@ -22,7 +23,7 @@ impl TurnTask {
         let answers = matches!(work, Work::Answer(_));
         let done = match work {
             Work::Answer(answer) => {
-                let AnswerWork { input, context, output_schema, labels } = *answer;
+                let AnswerWork { input, context, output_schema, labels, budget: _ } = *answer;
                 (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
                 self.progress.given_context = context;
                 self.answer(input).await
@@ -41,11 +42,17 @@ impl TurnTask {
         }
         self.count_side_calls().await;
         let mut outcome = match done {
+            // The time of a budget was used up.
+            Err(Failure::Interrupted) if let Some(error) = self.cx.spending.stopped() => Outcome::Failed(error),
             Ok(()) => Outcome::Completed { last_message: self.progress.last_message.clone() },
             Err(Failure::Interrupted) => Outcome::Interrupted,
             Err(Failure::Model(error)) => Outcome::Failed(self.turn_error(&error)),
             Err(Failure::Other(error)) => Outcome::Failed(error),
         };
+        if matches!(outcome, Outcome::Completed { .. }) {
+            // A turn that has completed does not fail because nothing is left for the next one.
+            self.check_budgets().await;
+        }
         self.finish(&outcome).await;
         if let Some(error) = self.cx.broken() {
             outcome = Outcome::Failed(error);
@@ -61,8 +68,35 @@ impl TurnTask {
             conversation.end = self.cx.written().await;
         }
         self.cx.close().await;
+        self.cx.spending.settle();
+        self.services.metering.counts.turn(match &outcome {
+            Outcome::Completed { .. } => CountedOutcome::Completed,
+            Outcome::Failed(_) => CountedOutcome::Failed,
+            Outcome::Interrupted => CountedOutcome::Cancelled,
+        });
         tracing::Span::current().record("outcome", outcome.name());
         TurnEnd { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
+    }
+
+    /// Fails when a budget is used up. To be called before every model call of the turn.
+    pub(super) async fn within_budgets(&self) -> Result<(), Failure> {
+        match self.check_budgets().await {
+            Some(error) => {
+                self.cx.spending.stop(error.clone());
+                Err(Failure::Other(error))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Publishes warnings about budgets; the error when one is used up.
+    async fn check_budgets(&self) -> Option<TurnError> {
+        let Checked { warnings, exceeded } = self.cx.spending.check().await;
+        for message in warnings {
+            let warning = WarningNotification { thread_id: Some(self.cx.thread_id.clone()), message };
+            self.cx.publish(ServerNotification::Warning(warning)).await;
+        }
+        exceeded
     }
 
     /// Waits for commands of the user that run beside the turn. An interrupt stops them, too, within [`GRACE`].

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::{JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput};
+use loomd_protocol::{Budget, JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput};
 
 use crate::inbox::UserMessageInput;
 
@@ -22,6 +22,8 @@ pub(crate) struct AnswerWork {
     pub context: Vec<ResponseItem>,
     pub output_schema: Option<JsonValue>,
     pub labels: TurnLabels,
+    /// What the turn may spend.
+    pub budget: Option<Budget>,
 }
 
 impl AnswerWork {
@@ -38,6 +40,7 @@ impl AnswerWork {
             input,
             context: Vec::new(),
             output_schema: params.output_schema.take(),
+            budget: params.budget.take(),
             labels: TurnLabels {
                 trigger: params.turn_trigger.take().filter(|trigger| !trigger.is_empty()),
                 parent_turn_id: params.parent_turn_id.take(),

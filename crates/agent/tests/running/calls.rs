@@ -40,7 +40,7 @@ async fn a_review_has_the_models_own_effort_and_no_tier() {
     world.ended(&turn).await;
     let target = serde_json::from_value(json!({ "type": "custom", "instructions": "look" })).unwrap();
     let review: loomd_protocol::Turn =
-        answered(async |reply| world.threads.review(id, target, reply).await).await.unwrap();
+        answered(async |reply| world.threads.review(id, target, None, reply).await).await.unwrap();
     world.ended(&review.id).await;
     let calls = world.model.calls();
     let said = |index: usize| (&calls[index].body["reasoning"]["effort"], calls[index].body.get("service_tier"));

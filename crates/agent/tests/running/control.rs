@@ -218,7 +218,8 @@ async fn a_command_of_the_user_ends_before_the_turn_that_it_runs_beside() {
         world.model.reply(reply.after(&gate));
         let turn = world.say(id, "first").await.expect("a turn");
         world.model.call(0).await;
-        let ran = answered(async |reply| world.threads.shell_command(id, "read x < fifo; echo $x".into(), reply).await);
+        let ran =
+            answered(async |reply| world.threads.shell_command(id, "read x < fifo; echo $x".into(), None, reply).await);
         let fifo = world.home.work().join("fifo");
         assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
         ran.await.expect("it runs");
@@ -242,7 +243,9 @@ async fn a_command_of_the_user_is_stopped_with_the_turn_that_it_runs_beside() {
     world.model.reply(message("never").after(&gate));
     let turn = world.say(id, "first").await.expect("a turn");
     world.model.call(0).await;
-    answered(async |reply| world.threads.shell_command(id, "sleep 30".into(), reply).await).await.expect("it runs");
+    answered(async |reply| world.threads.shell_command(id, "sleep 30".into(), None, reply).await)
+        .await
+        .expect("it runs");
     world.received.find("item/started", |told| told["item"]["type"] == "commandExecution").await;
     world.interrupt(id, &turn).await.expect("it is running");
     assert_eq!(world.ended(&turn).await, "interrupted");

@@ -238,7 +238,7 @@ async fn a_thread_with_only_a_review_is_listed() {
     world.model.reply(message("looks fine"));
     let turn: Result<Turn, _> = answered(async |reply| {
         let target = ReviewTarget::Custom { instructions: Some("Look at my changes.".into()) };
-        world.threads.review(id, target, reply).await;
+        world.threads.review(id, target, None, reply).await;
     })
     .await;
     world.ended(&turn.expect("a turn").id).await;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loomd_agent::{
-    Approval, Audience, Event, EventId, EventKind, EventSink, NewThread, Opened, Profile, Refusal, Reply, Resolve,
-    ResolvedSettings, SendFuture, Services, Settings, Subscriber, Threads,
+    Approval, Audience, Event, EventId, EventKind, EventSink, Metering, NewThread, Opened, Profile, Refusal, Reply,
+    Resolve, ResolvedSettings, SendFuture, Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
@@ -29,6 +29,7 @@ pub struct World {
     pub threads: Threads,
     pub received: Arc<ReceivedEvents>,
     pub store: Arc<FaultyStore>,
+    pub metering: Arc<Metering>,
 }
 
 /// The event sink of the tests: all notifications, in order, as method and params.
@@ -57,12 +58,13 @@ impl World {
         // Commands must not read the shell profile of the user who runs the test.
         environment.set("HOME", home.user().to_string_lossy());
         let services = Services::new(home.path(), Http::new(&|_| None), environment);
+        let metering = Arc::clone(&services.metering);
         let threads = Threads::new(
             Arc::clone(&store) as Arc<dyn Store>,
             Arc::clone(&received) as Arc<dyn EventSink>,
             Arc::new(services),
         );
-        Self { model, home, threads, received, store }
+        Self { model, home, threads, received, store, metering }
     }
 
     fn resolved(&self) -> ResolvedSettings {
@@ -72,6 +74,7 @@ impl World {
         let config = loomd_config::resolve(&loaded).expect("a configuration");
         let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
         ResolvedSettings {
+            budget: None,
             settings: Settings {
                 model: "scripted-model".into(),
                 model_provider: config.config.model_provider().to_owned(),
@@ -151,7 +154,7 @@ impl World {
             input: input(text),
             client_user_message_id: None,
         };
-        answered(async |reply| self.threads.steer(params, reply).await).await
+        answered(async |reply| self.threads.steer(params, None, reply).await).await
     }
 
     pub async fn interrupt(&self, id: ThreadId, turn: &str) -> Result<(), Refusal> {
@@ -159,7 +162,7 @@ impl World {
     }
 
     pub async fn compact(&self, id: ThreadId) -> String {
-        let turn: Result<Turn, _> = answered(async |reply| self.threads.compact(id, reply).await).await;
+        let turn: Result<Turn, _> = answered(async |reply| self.threads.compact(id, None, reply).await).await;
         turn.expect("a turn").id
     }
 

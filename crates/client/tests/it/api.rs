@@ -37,7 +37,7 @@ async fn test_1_connecting_sends_initialize_and_initialized() {
     let (client, said) = tokio::join!(loomd_client::Client::connect(endpoint, Options::new("me", "1.2")), server);
     let params = json!({
         "clientInfo": { "name": "me", "title": null, "version": "1.2" },
-        "capabilities": { "experimentalApi": true },
+        "capabilities": { "experimentalApi": true, "eventIds": true },
     });
     let expected = json!({ "method": "initialize", "id": 0, "params": params });
     assert_eq!(said, (expected, json!({ "method": "initialized" })));
@@ -244,6 +244,7 @@ async fn a_detached_review_returns_its_text() {
         thread_id: "t".into(),
         target: ReviewTarget::UncommittedChanges,
         delivery: Some(protocol::ReviewDelivery::Detached),
+        idempotency_key: None,
     };
     let (done, params) = tokio::join!(thread.client().run_review(review), playing);
     assert_eq!(params, json!({ "threadId": "t", "target": { "type": "uncommittedChanges" }, "delivery": "detached" }));

@@ -172,3 +172,73 @@ async fn a_turn_that_was_not_stored_is_interrupted_after_a_reconnect() {
     let done = check_turn(json!([]), json!({ "type": "idle" }), vec![]).await;
     assert_eq!((done.turn.status, done.items.len()), (TurnStatus::Interrupted, 1));
 }
+
+/// An event of thread `a` with an id.
+fn numbered(event_id: &str, name: &str) -> Value {
+    json!({
+        "method": "thread/name/updated", "params": { "threadId": "a", "threadName": name }, "eventId": event_id,
+    })
+}
+
+/// The names and resets that a client sees when its connection is lost after event 10 and the server answers the resume
+/// like this.
+async fn seen_after(resumed: Value) -> Vec<String> {
+    let (client, mut events, mut accepted, server) = lost().await;
+    server.send(numbered("9", "nine")).await;
+    server.send(numbered("10", "ten")).await;
+    let mut seen = Vec::new();
+    let serving = async {
+        drop(server);
+        let mut server = accepted.recv().await.unwrap();
+        server.handshake().await;
+        // Sent to all connections.
+        server.send(numbered("12", "early")).await;
+        let (id, params) = server.request("thread/resume").await;
+        assert_eq!(params, json!({ "threadId": "a", "afterEvent": "10" }));
+        let mut answer = opened_thread(thread("a"));
+        answer.as_object_mut().unwrap().extend(resumed.as_object().unwrap().clone());
+        server.reply(id, answer).await;
+        for (id, name) in [("11", "eleven"), ("12", "early"), ("100000000000000000000000", "late")] {
+            server.send(numbered(id, name)).await;
+        }
+        server.answer("thread/resume", opened_thread(thread("b"))).await;
+        server
+    };
+    let reading = async {
+        loop {
+            let event = events.next().await.unwrap().unwrap();
+            match &event.kind {
+                EventKind::Resumed(resumed) if resumed.thread.id == "a" => seen.push("reset".into()),
+                EventKind::Notification(_) | EventKind::Other { .. } => {
+                    let name = match event.notification() {
+                        Some(loomd_client::protocol::ServerNotification::ThreadNameUpdated(updated)) => {
+                            updated.thread_name.clone().unwrap_or_default()
+                        }
+                        _ => continue,
+                    };
+                    let is_last = name == "late";
+                    seen.push(name);
+                    if is_last {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+    };
+    let (_server, ()) = tokio::join!(serving, reading);
+    drop(client);
+    seen
+}
+
+#[tokio::test(start_paused = true)]
+async fn missed_events_are_seen_once_after_a_reconnect() {
+    let seen = seen_after(json!({ "replay": "complete", "eventId": "12" })).await;
+    assert_eq!(seen, ["nine", "ten", "eleven", "early", "late"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_takes_the_place_of_events_that_the_server_no_longer_has() {
+    let seen = seen_after(json!({ "replay": "reset", "replayReason": "tooOld", "eventId": "12" })).await;
+    assert_eq!(seen, ["nine", "ten", "reset", "late"]);
+}

@@ -1,5 +1,7 @@
 //! `[loomd]`: settings of this server only. Other programs that share the file ignore it.
 
+use std::collections::BTreeMap;
+
 use loomd_protocol::AbsolutePathBuf;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,61 @@ pub struct Loomd {
     pub remote_processes: Option<bool>,
     /// Resource limits of sandboxed commands.
     pub limits: Option<CommandLimits>,
+    /// What may be spent on model calls and tools. At 80% of a limit clients are warned, at 100% the turn fails with
+    /// `sessionBudgetExceeded`.
+    pub budgets: Option<Budgets>,
+    /// The prices of models, by model or as `provider/model`, which takes precedence. Calls of other models count as free
+    /// for budgets.
+    pub prices: BTreeMap<String, ModelPrice>,
+    /// Whether a listener answers `GET /metrics`. Default: only a listener on a loopback address.
+    pub metrics: Option<bool>,
+}
+
+/// Budgets. A request may state lower ones for its thread or turn.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Budgets {
+    /// What each turn may spend.
+    pub turn: Option<BudgetLimits>,
+    /// What each thread may spend as long as it exists, its child agents included.
+    pub thread: Option<BudgetLimits>,
+    /// What all threads of the home may spend on a day, in UTC.
+    pub day: Option<BudgetLimits>,
+}
+
+/// The limits of a budget. A limit that is not set does not apply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct BudgetLimits {
+    /// Tokens of input and output, cached ones included.
+    pub tokens: Option<u64>,
+    /// Dollars, as far as `prices` has prices.
+    #[serde(deserialize_with = "loomd_protocol::amount")]
+    pub dollars: Option<f64>,
+    /// Model calls, those of reviewers and of compaction included.
+    pub model_calls: Option<u64>,
+    /// Tool calls.
+    pub tool_calls: Option<u64>,
+    /// Seconds that turns take, approvals included.
+    pub seconds: Option<u64>,
+}
+
+/// The price of a model in dollars per million tokens.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct ModelPrice {
+    /// Input that is not cached. Default: 0.
+    #[serde(deserialize_with = "loomd_protocol::amount")]
+    pub input: Option<f64>,
+    /// Input that the provider has cached. Default: as `input`.
+    #[serde(deserialize_with = "loomd_protocol::amount")]
+    pub cached_input: Option<f64>,
+    /// Input that the provider writes to its cache. Default: as `input`.
+    #[serde(deserialize_with = "loomd_protocol::amount")]
+    pub cache_write_input: Option<f64>,
+    /// Output, that of reasoning included. Default: 0.
+    #[serde(deserialize_with = "loomd_protocol::amount")]
+    pub output: Option<f64>,
 }
 
 /// Resource limits of one sandboxed command and its descendants.

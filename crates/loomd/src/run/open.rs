@@ -170,7 +170,10 @@ impl TurnTask {
             }
             Self::Review(target) => {
                 let thread_id = thread.id().to_owned();
-                Ok(client.start_review(ReviewStartParams { thread_id, target, delivery: None }).await?.turn)
+                Ok(client
+                    .start_review(ReviewStartParams { thread_id, target, delivery: None, idempotency_key: None })
+                    .await?
+                    .turn)
             }
         }
     }

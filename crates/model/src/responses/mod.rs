@@ -27,7 +27,7 @@ use self::http_events::HttpEvents;
 use self::socket::{ConnectionSlot, SocketError};
 use crate::call::{Call, Caller};
 use crate::sse::MAX_EVENT;
-use crate::{CallHeaders, Events, InputItem, ModelError, Request};
+use crate::{CallHeaders, Events, InputItem, ModelError, Request, TokenUsage};
 
 const ROUTE: &str = "/responses";
 
@@ -62,10 +62,11 @@ impl Responses {
         Ok(Events::new(HttpEvents::new(called, self.caller.provider.stream_idle_timeout())))
     }
 
-    pub async fn compact(&self, request: &Request) -> Result<Vec<ResponseItem>, ModelError> {
+    pub async fn compact(&self, request: &Request) -> Result<(Vec<ResponseItem>, Option<TokenUsage>), ModelError> {
         #[derive(Deserialize)]
         struct Compacted {
             output: Vec<ResponseItem>,
+            usage: Option<decode::Usage>,
         }
         let request = &*without_foreign_reasoning(request);
         let body =
@@ -79,7 +80,7 @@ impl Responses {
         };
         let compacted: Compacted =
             serde_json::from_slice(&body).map_err(|error| ModelError::disconnected(error.to_string()))?;
-        Ok(compacted.output)
+        Ok((compacted.output, compacted.usage.map(Into::into)))
     }
 
     fn post(&self, route: &'static str, accept: &'static str, call: &CallHeaders, body: Bytes) -> Call {

@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::{
-    CallHeaders, Credentials, Http, Identity, InputItem, ModelError, ModelEvent, Provider, Request, Session, Tools,
+    CallHeaders, CallMeter, Credentials, Http, Identity, InputItem, ModelError, ModelEvent, Provider, Request, Session,
+    Tools,
 };
 use loomd_protocol::{ContentItem, ResponseItem};
 use loomd_testkit::ScriptedModel;
@@ -92,7 +93,7 @@ fn message_item(role: &str, content: ContentItem, id: Option<String>) -> Respons
 /// Returns all events but the headers, and the error at the end, if any.
 async fn call(session: &mut Session, request: &Request) -> (Vec<ModelEvent>, Option<ModelError>) {
     let mut seen = Vec::new();
-    let mut events = match session.stream(request).await {
+    let mut events = match session.stream(request, CallMeter::none()).await {
         Ok(events) => events,
         Err(error) => return (seen, Some(error)),
     };

@@ -91,7 +91,7 @@ async fn a_dropped_call_is_recorded_as_far_as_it_was_read() {
     let gate = loomd_testkit::Gate::new();
     model.reply(loomd_testkit::model::streamed(&["a"]).wait(&gate));
     let mut session = session(&ModelProvider { record: absolute(&file), ..provider(WIRES[0], &model) });
-    let mut events = session.stream(&request(&["hi"])).await.unwrap();
+    let mut events = session.stream(&request(&["hi"]), loomd_model::CallMeter::none()).await.unwrap();
     events.next().await.unwrap().unwrap();
     drop(events);
     assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::{
-    CallHeaders, Http, Identity, InputItem, ModelEvent, Provider, Reasoning, Request, ResponseHeaders, Session,
-    TokenUsage, ToolSpec, Tools,
+    CallHeaders, CallMeter, Http, Identity, InputItem, ModelEvent, Provider, Reasoning, Request, ResponseHeaders,
+    Session, TokenUsage, ToolSpec, Tools,
 };
 use loomd_protocol::{ReasoningEffort, ReasoningSummary, ResponseItem, ServiceTier, Verbosity};
 use loomd_testkit::ScriptedModel;
@@ -116,7 +116,7 @@ async fn every_option_of_a_request_is_sent() {
 async fn a_compaction_uses_its_own_route_and_response() {
     let model = ScriptedModel::start().await;
     model.reply(compacted(&[json!({ "type": "compaction", "encrypted_content": "E" })]));
-    let items = session(&config(&model)).compact(&elaborate()).await.unwrap();
+    let items = session(&config(&model)).compact(&elaborate(), CallMeter::none()).await.unwrap();
     assert_eq!(items, [ResponseItem::Compaction { encrypted_content: "E".into() }]);
     let sent = model.call(0).await;
     assert_eq!((&*sent.path, sent.header("session_id")), ("/v1/responses/compact", Some("thread-1")));
@@ -217,7 +217,7 @@ async fn a_response_is_decoded_to_events() {
         reply.header("openai-model", "other").header("x-codex-turn-state", "s").header("x-reasoning-included", "1"),
     );
     let mut session = session(&config(&model));
-    let mut events = session.stream(&request(&["hi"])).await.unwrap();
+    let mut events = session.stream(&request(&["hi"]), CallMeter::none()).await.unwrap();
     let mut seen = Vec::new();
     while let Some(event) = events.next().await {
         seen.push(event.unwrap());
@@ -266,7 +266,7 @@ async fn buffered_events_are_returned_without_waiting() {
     let model = ScriptedModel::start().await;
     model.reply(streamed(&["a", "b", "c"]));
     let mut session = session(&config(&model));
-    let mut events = session.stream(&request(&["hi"])).await.unwrap();
+    let mut events = session.stream(&request(&["hi"]), CallMeter::none()).await.unwrap();
     let (mut waited, mut seen) = (0, 0);
     while let Some(event) = events.next().await {
         event.unwrap();
@@ -293,7 +293,7 @@ async fn calls_reuse_one_connection() {
     }
     assert_eq!(proxy.connections(), 1);
     // Stopping at the last event leaves the connection usable.
-    let mut events = session.stream(&request(&["hi"])).await.unwrap();
+    let mut events = session.stream(&request(&["hi"]), CallMeter::none()).await.unwrap();
     while !matches!(events.next().await, Some(Ok(ModelEvent::Completed { .. }))) {}
     drop(events);
     assert_eq!(texts(&mut session, &request(&["hi"])).await.len(), 1);
@@ -310,7 +310,7 @@ async fn a_dropped_stream_cancels_its_call() {
     let gate = loomd_testkit::Gate::new();
     model.reply(streamed(&["a"]).wait(&gate));
     let mut session = session(&config(&model));
-    let mut events = session.stream(&request(&["hi"])).await.unwrap();
+    let mut events = session.stream(&request(&["hi"]), CallMeter::none()).await.unwrap();
     events.next().await.unwrap().unwrap();
     drop(events);
     model.abandoned(0).await;
@@ -339,9 +339,9 @@ async fn sessions_can_move_between_os_threads() {
     let called = tokio::spawn(async move {
         let request = request(&["hi"]);
         session.warm_up(&request).await;
-        let mut events = session.stream(&request).await.unwrap();
+        let mut events = session.stream(&request, CallMeter::none()).await.unwrap();
         while events.next().await.is_some() {}
-        session.compact(&request).await.unwrap()
+        session.compact(&request, CallMeter::none()).await.unwrap()
     });
     assert_eq!(called.await.unwrap().len(), 1);
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::{SinkExt, StreamExt};
 use loomd_config::config_toml::ModelProvider;
-use loomd_model::{Bearer, BoxFuture, Credentials, InputItem, ModelError, ModelEvent, Session};
+use loomd_model::{Bearer, BoxFuture, CallMeter, Credentials, InputItem, ModelError, ModelEvent, Session};
 use loomd_protocol::JsonValue;
 use loomd_protocol::Secret;
 use loomd_testkit::ScriptedModel;
@@ -179,7 +179,7 @@ async fn the_handshake_carries_the_headers_of_the_call() {
     let socket = Socket::start().await;
     let config = ModelProvider { env_key: Some("KEY".into()), ..socket.config() };
     let mut session = session_of("scripted", &config, |name| (name == "KEY").then(|| "sk".into()), None);
-    let mut events = session.stream(&request(&["one"])).await.unwrap();
+    let mut events = session.stream(&request(&["one"]), CallMeter::none()).await.unwrap();
     let Some(Ok(ModelEvent::Headers(headers))) = events.next().await else { panic!("headers come first") };
     assert_eq!((headers.turn_state.as_deref(), headers.rate_limits.len()), (Some("sticky"), 0));
     while events.next().await.is_some() {}

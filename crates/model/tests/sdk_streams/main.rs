@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
 use loomd_model::{
-    CallHeaders, Http, Identity, InputItem, ModelError, ModelEvent, Provider, Request, Session, ToolSpec, Tools,
+    CallHeaders, CallMeter, Http, Identity, InputItem, ModelError, ModelEvent, Provider, Request, Session, ToolSpec,
+    Tools,
 };
 use loomd_protocol::{ContentItem, ResponseItem};
 use loomd_testkit::ScriptedModel;
@@ -99,7 +100,7 @@ async fn read(expected: &Expected) -> (String, Vec<(String, Value)>, Option<Mode
     };
     let provider = Provider::new("recorded", &config, &|_| None, None);
     let mut session = Session::new(provider, Http::new(&|_| None), Identity::default());
-    let mut events = match session.stream(&request(&expected.calls)).await {
+    let mut events = match session.stream(&request(&expected.calls), CallMeter::none()).await {
         Ok(events) => events,
         Err(error) => return (String::new(), Vec::new(), Some(error)),
     };

@@ -36,6 +36,10 @@ pub struct InitializeCapabilities {
     /// Whether the client signs in to a gateway itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub explicit_gateway_oauth: Option<bool>,
+    /// Whether the client is sent an `eventId` beside `method` and `params` of everything about a thread, and its
+    /// `clientUserMessageId`s make requests idempotent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub event_ids: bool,
 }
 
 /// Params of `initialize`.

@@ -3,6 +3,7 @@
 mod account;
 mod approval;
 mod apps;
+mod budget;
 mod collaboration;
 mod command_exec;
 mod config;
@@ -55,6 +56,7 @@ mod windows;
 pub use account::*;
 pub use approval::*;
 pub use apps::*;
+pub use budget::*;
 pub use collaboration::*;
 pub use command_exec::*;
 pub use config::*;

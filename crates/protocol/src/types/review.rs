@@ -41,6 +41,9 @@ pub struct ReviewStartParams {
     pub target: ReviewTarget,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delivery: Option<ReviewDelivery>,
+    /// A request with the key and the body of an earlier one gets its answer, and does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Result of `review/start`.

@@ -226,5 +226,55 @@ pub struct GetAccountTokenUsageParams {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct GetAccountTokenUsageResponse {
-    pub summary: JsonValue,
+    pub summary: AccountTokenUsageSummary,
+    /// Days on which tokens were used, oldest first.
+    pub daily_usage_buckets: Option<Vec<AccountTokenUsageDailyBucket>>,
+    /// That of the thread which the params name.
+    pub thread_usage: Option<ThreadUsage>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountTokenUsageSummary {
+    pub lifetime_tokens: Option<i64>,
+    pub peak_daily_tokens: Option<i64>,
+    pub longest_running_turn_sec: Option<i64>,
+    pub current_streak_days: Option<i64>,
+    pub longest_streak_days: Option<i64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccountTokenUsageDailyBucket {
+    /// A day in UTC, as `2026-11-16`.
+    pub start_date: String,
+    pub tokens: i64,
+}
+
+/// What a thread used and cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadUsage {
+    pub thread_id: String,
+    /// Credits of the vendor's account; 0 without one.
+    pub estimated_usage_credits_micros: i64,
+    /// Millionths of a dollar; null unless every call has a configured price.
+    pub estimated_usage_usd_micros: Option<i64>,
+    pub native_usage_usd_micros: Option<i64>,
+    /// One group per model.
+    pub groups: Vec<ThreadUsageBreakdownGroup>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ThreadUsageBreakdownGroup {
+    pub model: Option<String>,
+    pub reasoning_effort: Option<String>,
+    pub speed: Option<String>,
+    pub input_tokens: Option<i64>,
+    pub cached_input_tokens: Option<i64>,
+    pub net_new_input_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    pub total_tokens: Option<i64>,
+    pub estimated_usage_credits_micros: i64,
 }

@@ -151,4 +151,8 @@ pub struct ThreadReadResponse {
     /// Null before the first message, and for ephemeral threads.
     #[serde(default)]
     pub read_state: Option<ThreadReadState>,
+    /// The event right after which the thread is as this answer shows it. For clients that announced `eventIds`, while
+    /// the thread is loaded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
 }

@@ -76,6 +76,9 @@ pub struct ThreadUnarchiveParams {
 #[serde(rename_all = "camelCase")]
 pub struct ThreadCompactStartParams {
     pub thread_id: String,
+    /// A request with the key and the body of an earlier one gets its answer, and does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Params of `thread/shellCommand`.
@@ -84,6 +87,9 @@ pub struct ThreadCompactStartParams {
 pub struct ThreadShellCommandParams {
     pub thread_id: String,
     pub command: String,
+    /// A request with the key and the body of an earlier one gets its answer, and does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Params of `thread/backgroundTerminals/clean`.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, CollaborationMode, DynamicToolSpec, JsonObject,
+    ActivePermissionProfile, ApprovalsReviewer, AskForApproval, Budget, CollaborationMode, DynamicToolSpec, JsonObject,
     JsonValue, MultiAgentMode, Personality, ReasoningEffort, ResponseItem, SandboxPolicy, SandboxSetting, ServiceTier,
     Thread, ThreadHistoryMode, ThreadResumeInitialTurnsPageParams, ThreadTurnsListResponse,
 };
@@ -66,10 +66,16 @@ pub struct ThreadStartParams {
     /// The project that the thread belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project_id: Option<String>,
+    /// What the thread may spend, with its child agents, as long as it exists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
     #[serde(default)]
     pub experimental_raw_events: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// A request with the key and the body of an earlier one gets its answer, and does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// Params of `thread/resume`.
@@ -116,6 +122,9 @@ pub struct ThreadResumeParams {
     pub initial_turns_page: Option<ThreadResumeInitialTurnsPageParams>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime_workspace_roots: Option<Vec<String>>,
+    /// The last event of the thread that the client has. The events after it are sent again, if they are still known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_event: Option<String>,
 }
 
 /// Params of `thread/fork`.
@@ -172,6 +181,9 @@ pub struct ThreadForkParams {
     /// A label of the new thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread_source: Option<String>,
+    /// A request with the key and the body of an earlier one gets its answer, and does nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
 }
 
 /// A place where commands are to run.
@@ -210,6 +222,28 @@ pub struct ThreadStartResponse {
     pub disabled_plugin_ids: Vec<String>,
 }
 
+/// What became of the events that a client has missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadReplay {
+    /// Each of them follows the answer, in order.
+    Complete,
+    /// They are not known any more; the answer shows the thread instead.
+    Reset,
+}
+
+/// Why missed events are not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ThreadReplayReason {
+    /// The thread was not loaded since: the server was restarted, or has unloaded it.
+    NotLoaded,
+    /// Too much has happened since.
+    TooOld,
+    /// The event is none of this thread.
+    UnknownEvent,
+}
+
 /// Result of `thread/resume`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -244,6 +278,15 @@ pub struct ThreadResumeResponse {
     /// Pages backwards from the newest item.
     #[serde(default)]
     pub items_backwards_cursor: Option<String>,
+    /// The event right after which the thread is as this answer shows it. For clients that announced `eventIds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// What became of `afterEvent`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ThreadReplay>,
+    /// Why the events after `afterEvent` are not sent again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay_reason: Option<ThreadReplayReason>,
 }
 
 /// Result of `thread/fork`.

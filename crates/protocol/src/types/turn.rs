@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize, Serializer};
 
 use crate::{
-    ApprovalsReviewer, AskForApproval, CollaborationMode, FunctionCallOutputBody, JsonObject, JsonValue, Level,
+    ApprovalsReviewer, AskForApproval, Budget, CollaborationMode, FunctionCallOutputBody, JsonObject, JsonValue, Level,
     MultiAgentMode, Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, ThreadItem,
     TokenUsageBreakdown, TurnEnvironmentParams, TurnItemsView,
 };
@@ -146,6 +146,9 @@ pub struct TurnStartParams {
     pub multi_agent_mode: Option<MultiAgentMode>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disabled_plugin_ids: Option<Vec<String>>,
+    /// What the turn may spend.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<Budget>,
 }
 
 /// Params of `turn/steer`.

@@ -6,13 +6,15 @@ use loomd_protocol::{
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
+use crate::figures::{figures, resident_memory};
 
-/// `server/diagnostics`: the process and what it is doing. This request counts.
+/// `server/diagnostics`: the process, what it is doing, and the figures of `/metrics`, as whole numbers. This request
+/// counts.
 pub(crate) async fn read(cx: &Context, _: ServerDiagnosticsParams) -> Handled<call::ServerDiagnostics> {
     let threads = cx.app.threads();
     let gauges = [
         ("app.connections", cx.app.connections.ids().len()),
-        ("app.requests.in_flight", cx.app.requests.get()),
+        ("app.requests.in_flight", cx.app.requests.in_flight()),
         // A request is worked on as soon as it is read.
         ("app.requests.queued", 0),
         ("core.threads.live", threads.loaded().len()),
@@ -27,14 +29,12 @@ pub(crate) async fn read(cx: &Context, _: ServerDiagnosticsParams) -> Handled<ca
         gauges: gauges
             .into_iter()
             .map(|(name, value)| ServerDiagnosticsGauge { name: name.into(), value: value as u64 })
+            .chain(figures(&cx.app).into_iter().flat_map(|figure| {
+                figure.values.into_iter().map(move |labelled| ServerDiagnosticsGauge {
+                    name: format!("{}{}", figure.name, labelled.labels),
+                    value: labelled.value as u64,
+                })
+            }))
             .collect(),
     })
-}
-
-/// The resident memory of this process, where the system tells.
-fn resident_memory() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let kibibytes: u64 =
-        status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?.split_whitespace().next()?.parse().ok()?;
-    Some(kibibytes * 1024)
 }

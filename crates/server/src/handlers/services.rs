@@ -1,9 +1,9 @@
 //! Calls about services of the vendor and of model providers, which this server answers without them.
 
 use loomd_protocol::{
-    BedrockCheckGovCloudRequirementsResponse, GetAccountTokenUsageParams, IgnoredParams,
-    ModelProviderCapabilitiesReadParams, ModelProviderCapabilitiesReadResponse, RemoteControlConnectionStatus,
-    RemoteControlStatusReadResponse, RpcError, call,
+    BedrockCheckGovCloudRequirementsResponse, IgnoredParams, ModelProviderCapabilitiesReadParams,
+    ModelProviderCapabilitiesReadResponse, RemoteControlConnectionStatus, RemoteControlStatusReadResponse, RpcError,
+    call,
 };
 
 use crate::answer::{Handled, answer};
@@ -20,11 +20,6 @@ pub(crate) async fn provider_capabilities(
 /// `account/workspaceMessages/read`
 pub(crate) async fn workspace_messages(_: &Context, _: IgnoredParams) -> Handled<call::AccountWorkspaceMessagesRead> {
     Err(RpcError::invalid_request("codex account authentication required to read workspace messages"))
-}
-
-/// `account/usage/read`
-pub(crate) async fn usage(_: &Context, _: GetAccountTokenUsageParams) -> Handled<call::AccountUsageRead> {
-    Err(RpcError::invalid_request("codex account authentication required to read token usage"))
 }
 
 /// `account/bedrock/checkGovCloudRequirements`

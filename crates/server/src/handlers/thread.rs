@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use loomd_agent::{
-    Caller, ForkBoundary, ForkThread, InitialPage, Opened, PageRequest, Presence, Refusal, ResumeThread, Resumed,
-    StartThread, Subscriber, ThreadOverrides, parse_id,
+    Caller, EventId, ForkBoundary, ForkThread, InitialPage, MissedEvents, Opened, PageRequest, Presence, Refusal,
+    Reply, ResumeThread, Resumed, StartThread, Subscriber, ThreadOverrides, parse_id,
 };
 use loomd_organiser::Error;
 use loomd_protocol::{
-    Level, RpcError, SortDirection, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
+    Call, Level, RpcError, SortDirection, ThreadArchiveParams, ThreadArchiveResponse, ThreadDecrementElicitationParams,
     ThreadDecrementElicitationResponse, ThreadDeleteParams, ThreadDeleteResponse, ThreadForkParams, ThreadForkResponse,
     ThreadIncrementElicitationParams, ThreadIncrementElicitationResponse, ThreadItemsListParams,
     ThreadLoadedListParams, ThreadLoadedListResponse, ThreadMetadataUpdateParams, ThreadMetadataUpdateResponse,
-    ThreadReadParams, ThreadReadResponse, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams,
+    ThreadReadParams, ThreadReadResponse, ThreadReplay, ThreadResumeParams, ThreadResumeResponse, ThreadRollbackParams,
     ThreadRollbackResponse, ThreadSetNameParams, ThreadSetNameResponse, ThreadStartParams, ThreadStartResponse,
     ThreadTurnsListParams, ThreadUnarchiveParams, ThreadUnarchiveResponse, ThreadUnsubscribeParams,
     ThreadUnsubscribeResponse, call,
 };
-use loomd_store::{GitPatch, ThreadId};
+use loomd_store::{GitPatch, RequestKey, ThreadId};
 
 use super::organise::{add_facts_to, organiser, presence, reason, refused};
 use super::projects;
+use super::request_key::request_key;
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
@@ -33,14 +34,31 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handle
         return Err(RpcError::invalid_request("selectedCapabilityRoots is not supported yet"));
     }
     let ephemeral = params.ephemeral.unwrap_or(false);
+    let key = request_key(call::ThreadStart::METHOD, params.idempotency_key.as_deref(), &params)?;
+    let claimed = match &key {
+        Some(key) => Some(cx.app.agent.claim(key).await.map_err(wire_error)?),
+        None => None,
+    };
+    let claimed = match claimed {
+        Some(claimed) if claimed.exists => {
+            let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadStartResponse, opened));
+            cx.app.agent.reopen(claimed, caller(cx), reply).await;
+            return Ok(answer);
+        }
+        claimed => claimed,
+    };
+    let id = claimed.as_ref().map(|claimed| claimed.id);
     // Before the thread exists: a project that does not exist starts no thread.
     let (id, project_id) = match params.project_id.take() {
         Some(project) => {
-            let id = ThreadId::new();
-            assign_project(cx, id, Some(project.clone())).await?;
+            let id = id.unwrap_or_else(ThreadId::new);
+            if let Err(error) = assign_project(cx, id, Some(project.clone())).await {
+                release(cx, key).await;
+                return Err(error);
+            }
             (Some(id), Some(project))
         }
-        None => (None, None),
+        None => (id, None),
     };
     let request = StartThread {
         id,
@@ -50,8 +68,24 @@ pub(crate) async fn start(cx: &Context, mut params: ThreadStartParams) -> Handle
         overrides: ThreadOverrides::from(&mut params),
     };
     let (reply, answer) = cx.answer.reply(|opened| opened_as!(ThreadStartResponse, opened));
+    let app = Arc::clone(&cx.app);
+    let reply: Reply<Opened> = Box::new(move |opened| {
+        let is_refused = opened.is_err();
+        reply(opened);
+        if let Some(key) = key.filter(|_| is_refused) {
+            tokio::spawn(async move { app.agent.release(key).await });
+        }
+    });
     cx.app.agent.start(request, caller(cx), reply);
+    drop(claimed);
     Ok(answer)
+}
+
+/// Releases the claim of a request that is refused.
+async fn release(cx: &Context, key: Option<RequestKey>) {
+    if let Some(key) = key {
+        cx.app.agent.release(key).await;
+    }
 }
 
 /// Puts a thread into a project or out of it. Returns whether that changed anything.
@@ -77,16 +111,27 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
         history: params.history,
         include_turns: !params.exclude_turns,
         initial_page,
+        after_event: params.after_event.as_deref().map(parse_event_id).transpose()?,
     };
-    let (reply, answer) = cx.answer.reply(|Resumed { opened, pages }| {
+    let event_ids = cx.client.event_ids;
+    let (reply, answer) = cx.answer.reply(move |Resumed { opened, pages }| {
         let collaboration_mode = Some(opened.settings.collaboration_mode());
+        let event_id = opened.event_id.filter(|_| event_ids).map(|id| id.to_string());
+        let (replay, replay_reason) = match opened.missed {
+            Some(MissedEvents::Follow) => (Some(ThreadReplay::Complete), None),
+            Some(MissedEvents::Unknown(reason)) => (Some(ThreadReplay::Reset), Some(reason)),
+            None => (None, None),
+        };
         opened_as!(
             ThreadResumeResponse,
             opened,
             collaboration_mode: collaboration_mode,
             initial_turns_page: pages.initial,
             turns_backwards_cursor: pages.turns_backwards_cursor,
-            items_backwards_cursor: pages.items_backwards_cursor
+            items_backwards_cursor: pages.items_backwards_cursor,
+            event_id: event_id,
+            replay: replay,
+            replay_reason: replay_reason
         )
     });
     cx.app.agent.resume(request, caller(cx), reply).await;
@@ -96,6 +141,7 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
 /// `thread/fork`
 pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<call::ThreadFork> {
     check_roots(params.runtime_workspace_roots.as_deref(), params.cwd.as_deref())?;
+    let key = request_key(call::ThreadFork::METHOD, params.idempotency_key.as_deref(), &params)?;
     let boundary = match (params.last_turn_id.take(), params.before_turn_id.take()) {
         (Some(_), Some(_)) => {
             return Err(RpcError::invalid_request("`beforeTurnId` cannot be combined with `lastTurnId`"));
@@ -111,6 +157,7 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<
         ephemeral: params.ephemeral,
         attach: params.attach_to_source,
         defer_goal: params.defer_goal_continuation,
+        key,
     };
     let exclude_turns = params.exclude_turns;
     let (reply, answer) = cx.answer.reply(move |mut opened: Opened| {
@@ -141,11 +188,12 @@ pub(crate) async fn loaded_list(cx: &Context, params: ThreadLoadedListParams) ->
 /// `thread/read`
 pub(crate) async fn read(cx: &Context, params: ThreadReadParams) -> Handled<call::ThreadRead> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
-    let mut thread =
-        cx.app.threads().read(id, params.include_turns, &cx.app.agent.default_provider()).await.map_err(wire_error)?;
+    let read = cx.app.threads().read_at(id, params.include_turns, &cx.app.agent.default_provider()).await;
+    let (mut thread, event_id) = read.map_err(wire_error)?;
+    let event_id = event_id.filter(|_| cx.client.event_ids).map(|id| id.to_string());
     let read_state = add_facts_to(cx, &mut thread).await;
     let is_stored = presence(cx, id).await? == Presence::Stored;
-    answer(ThreadReadResponse { thread, read_state: read_state.filter(|_| is_stored) })
+    answer(ThreadReadResponse { thread, read_state: read_state.filter(|_| is_stored), event_id })
 }
 
 /// `thread/turns/list`
@@ -283,6 +331,14 @@ pub(super) fn caller(cx: &Context) -> Caller {
     Caller { client: Arc::clone(&cx.client.identity), subscriber: subscriber(cx) }
 }
 
+fn parse_event_id(text: &str) -> Result<EventId, RpcError> {
+    text.parse().map_err(|_| {
+        RpcError::invalid_request(
+            "invalid value for `afterEvent`: expected the `eventId` of an event, a decimal number",
+        )
+    })
+}
+
 /// Refuses workspace roots other than the working directory, which is the only one that there is.
 fn check_roots(roots: Option<&[String]>, cwd: Option<&str>) -> Result<(), RpcError> {
     let other = |roots: &[String]| roots.iter().any(|root| cwd != Some(root.as_str()));
@@ -297,7 +353,7 @@ fn check_roots(roots: Option<&[String]>, cwd: Option<&str>) -> Result<(), RpcErr
 /// The three ways to open a thread have results of their own, with the same fields.
 macro_rules! opened_as {
     ($result:ident, $opened:expr $(, $field:ident: $value:expr)*) => {{
-        let Opened { thread, settings, instruction_sources } = $opened;
+        let Opened { thread, settings, instruction_sources, .. } = $opened;
         $result {
             thread,
             instruction_sources: instruction_sources.to_vec(),

@@ -2,7 +2,7 @@
 
 use loomd_agent::parse_id;
 use loomd_protocol::{
-    ReviewStartParams, ReviewStartResponse, RpcError, ThreadApproveGuardianDeniedActionParams,
+    Call, ReviewStartParams, ReviewStartResponse, RpcError, ThreadApproveGuardianDeniedActionParams,
     ThreadApproveGuardianDeniedActionResponse, ThreadBackgroundTerminalsCleanParams,
     ThreadBackgroundTerminalsCleanResponse, ThreadCompactStartParams, ThreadCompactStartResponse,
     ThreadShellCommandParams, ThreadShellCommandResponse, Turn, TurnInterruptParams, TurnInterruptResponse,
@@ -10,6 +10,7 @@ use loomd_protocol::{
 };
 use loomd_store::ThreadId;
 
+use super::request_key::{message_key, request_key};
 use super::thread::caller;
 use crate::answer::Handled;
 use crate::context::Context;
@@ -17,15 +18,17 @@ use crate::refusals::wire_error;
 
 /// `turn/start`
 pub(crate) async fn start(cx: &Context, params: TurnStartParams) -> Handled<call::TurnStart> {
+    let key = message_key(cx, call::TurnStart::METHOD, params.client_user_message_id.as_deref(), &params)?;
     let (reply, answer) = cx.answer.reply(|turn| TurnStartResponse { turn });
-    cx.app.agent.start_turn(params, cx.client.level, reply).await;
+    cx.app.agent.start_turn(params, cx.client.level, key, reply).await;
     Ok(answer)
 }
 
 /// `turn/steer`
 pub(crate) async fn steer(cx: &Context, params: TurnSteerParams) -> Handled<call::TurnSteer> {
+    let key = message_key(cx, call::TurnSteer::METHOD, params.client_user_message_id.as_deref(), &params)?;
     let (reply, answer) = cx.answer.reply(|turn_id| TurnSteerResponse { turn_id });
-    cx.app.threads().steer(params, reply).await;
+    cx.app.threads().steer(params, key, reply).await;
     Ok(answer)
 }
 
@@ -40,8 +43,9 @@ pub(crate) async fn interrupt(cx: &Context, params: TurnInterruptParams) -> Hand
 /// `thread/compact/start`
 pub(crate) async fn compact(cx: &Context, params: ThreadCompactStartParams) -> Handled<call::ThreadCompactStart> {
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let key = request_key(call::ThreadCompactStart::METHOD, params.idempotency_key.as_deref(), &params)?;
     let (reply, answer) = cx.answer.reply(|_turn| ThreadCompactStartResponse {});
-    cx.app.threads().compact(id, reply).await;
+    cx.app.threads().compact(id, key, reply).await;
     Ok(answer)
 }
 
@@ -52,8 +56,9 @@ pub(crate) async fn shell_command(cx: &Context, params: ThreadShellCommandParams
         return Err(RpcError::invalid_request("command must not be empty"));
     }
     let id = parse_id(&params.thread_id).map_err(wire_error)?;
+    let key = request_key(call::ThreadShellCommand::METHOD, params.idempotency_key.as_deref(), &params)?;
     let (reply, answer) = cx.answer.reply(|()| ThreadShellCommandResponse {});
-    cx.app.threads().shell_command(id, command.to_owned(), reply).await;
+    cx.app.threads().shell_command(id, command.to_owned(), key, reply).await;
     Ok(answer)
 }
 
@@ -81,8 +86,9 @@ pub(crate) async fn approve_denied(
 
 /// `review/start`
 pub(crate) async fn review(cx: &Context, params: ReviewStartParams) -> Handled<call::ReviewStart> {
+    let key = request_key(call::ReviewStart::METHOD, params.idempotency_key.as_deref(), &params)?;
     let (reply, answer) =
         cx.answer.reply(|(turn, id): (Turn, ThreadId)| ReviewStartResponse { turn, review_thread_id: id.to_string() });
-    cx.app.agent.review(params, caller(cx), reply).await;
+    cx.app.agent.review(params, key, caller(cx), reply).await;
     Ok(answer)
 }

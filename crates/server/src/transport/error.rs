@@ -20,6 +20,17 @@ pub enum ServeError {
          `--allow-unauthenticated` to accept any client"
     )]
     Unauthenticated(SocketAddr),
+    #[error("`--console` needs a websocket: add `--listen ws://IP:PORT`")]
+    ConsoleNeedsWebsocket,
+    #[error(
+        "refusing to serve the console on ws://{0}, because other machines can reach it; name the origin under which \
+         browsers do, with TLS in front: `--console-origin https://HOST`"
+    )]
+    PublicConsole(SocketAddr),
+    #[error("cannot connect to {0}: {1}")]
+    Upstream(String, String),
+    #[error(transparent)]
+    Console(#[from] loomd_console::AccessError),
     #[error("{} is in use by another server", .0.display())]
     SocketInUse(PathBuf),
     #[error("{} exists and is not a socket", .0.display())]

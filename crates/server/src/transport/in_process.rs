@@ -21,7 +21,9 @@ pub async fn serve_in_process(
 ) {
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
     let writing = write(Arc::clone(&outbound), to_client);
-    join(connection::serve(app, "in-process", ClientMessages(from_client), outbound, stop), writing).await;
+    let ours = Arc::clone(&app);
+    join(connection::serve(app, "in-process", None, ClientMessages(from_client), outbound, stop), writing).await;
+    ours.flush_ledger().await;
 }
 
 struct ClientMessages(mpsc::Receiver<Bytes>);

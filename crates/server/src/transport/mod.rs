@@ -1,5 +1,7 @@
 //! Bytes to messages and back: stdio, websocket, unix socket. A client in the same process needs none.
 
+mod attach;
+mod console;
 mod error;
 mod in_process;
 mod lines;
@@ -14,6 +16,8 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use attach::{Upstream, serve_attached};
+pub use console::ConsoleRequest;
 pub use error::ServeError;
 pub use in_process::serve_in_process;
 
@@ -26,7 +30,15 @@ use crate::shutdown::Signals;
 pub const CONTROL_SOCKET: &str = "app-server-control/app-server-control.sock";
 
 /// Serves clients until the end of stdin or a signal.
-pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(), ServeError> {
+pub async fn serve(
+    app: Arc<App>,
+    listen: ListenUrl,
+    policy: Policy,
+    console: Option<ConsoleRequest>,
+) -> Result<(), ServeError> {
+    if console.is_some() && !matches!(listen, ListenUrl::Websocket(_)) {
+        return Err(ServeError::ConsoleNeedsWebsocket);
+    }
     let stop = CancellationToken::new();
     let hang_up_reloads = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Passed) && policy.has_secret_file();
     let signals = Signals::catch(!hang_up_reloads)?;
@@ -39,7 +51,7 @@ pub async fn serve(app: Arc<App>, listen: ListenUrl, policy: Policy) -> Result<(
         }
     };
     tokio::select! {
-        served = serve_until(app, listen, policy, stop.clone()) => served,
+        served = serve_until(app, listen, policy, console, stop.clone()) => served,
         () = signals.obey(drain, &stop) => Ok(()),
     }
 }
@@ -48,6 +60,7 @@ async fn serve_until(
     app: Arc<App>,
     listen: ListenUrl,
     policy: Policy,
+    console: Option<ConsoleRequest>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let ours = Arc::clone(&app);
@@ -56,12 +69,12 @@ async fn serve_until(
         ListenUrl::Websocket(address) => {
             check_address(address, &policy)?;
             let guard = Guard::new(policy)?;
-            websocket::serve_tcp(app, TcpListener::bind(address).await?, guard, stop).await?;
+            websocket::serve_tcp(app, TcpListener::bind(address).await?, guard, console, stop).await?;
         }
         ListenUrl::Passed => match passed::take()? {
             passed::PassedListener::Tcp(listener) => {
                 check_address(listener.local_addr()?, &policy)?;
-                websocket::serve_tcp(app, listener, Guard::new(policy)?, stop).await?;
+                websocket::serve_tcp(app, listener, Guard::new(policy)?, None, stop).await?;
             }
             passed::PassedListener::Unix(listener) => {
                 websocket::serve_passed_unix(app, listener, Guard::new(policy)?, stop).await?;
@@ -92,6 +105,8 @@ pub async fn serve_on(listener: impl axum::serve::Listener, app: Arc<App>, stop:
         admission: peer::Admission::Anyone,
         guard: Arc::new(Guard::open()),
         transport: "websocket",
+        is_local: true,
+        console: None,
     };
     websocket::serve_on(listener, app, access, stop).await;
 }

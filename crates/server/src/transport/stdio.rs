@@ -44,7 +44,7 @@ pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<
         runtime.block_on(write(output, &to_write));
         _ = written.send(());
     })?;
-    connection::serve(app, "stdio", StdinMessages { lines: received, ended }, outbound, stop).await;
+    connection::serve(app, "stdio", None, StdinMessages { lines: received, ended }, outbound, stop).await;
     if timeout(limits::DRAIN, all_written).await.is_err() {
         warn!("the client did not read all messages before the end");
     }

@@ -11,8 +11,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ws::{CloseCode, CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::extract::{FromRequestParts, Request, State};
+use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::serve::{Listener, ListenerExt};
@@ -24,6 +25,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use loomd_console::Console;
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -33,10 +35,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{debug, info, warn};
 
 use super::ServeError;
+use super::console::{self, ConsoleRequest, ConsoleSession, Routed};
 use super::peer::{Admission, Peer};
 use crate::app::App;
 use crate::auth::{Guard, Policy};
 use crate::connection::{self, Inbound, Source};
+use crate::figures::{figures, render};
 use crate::limits;
 use crate::outbound::{End, OutboundQueue, WhenFull};
 use crate::throttle::Throttle;
@@ -45,17 +49,31 @@ pub(super) async fn serve_tcp(
     app: Arc<App>,
     listener: TcpListener,
     guard: Guard,
+    console: Option<ConsoleRequest>,
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let (admission, guard) = (admission(&guard), Arc::new(guard));
     let reload = reload_on_hang_up(&guard)?;
-    announce(listener.local_addr()?);
+    let address = listener.local_addr()?;
+    let mut served_console = None;
+    match console {
+        None => announce(address),
+        Some(ConsoleRequest { origins, on_ready, quiet }) => {
+            let (console, link) = console::open(&app.sources.home, address, origins).await?;
+            served_console = Some(console);
+            if !quiet {
+                announce(address);
+            }
+            on_ready(&link);
+        }
+    }
     let listener = listener.tap_io(|stream| {
         // Deltas are small and must not wait for each other.
         _ = stream.set_nodelay(true);
     });
     let transport = if admission == Admission::SameUser { "websocket" } else { connection::REMOTE };
-    let access = Access { peer: Peer::of_tcp, admission, guard, transport };
+    let is_local = address.ip().to_canonical().is_loopback();
+    let access = Access { peer: Peer::of_tcp, admission, guard, transport, is_local, console: served_console };
     serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
@@ -68,7 +86,8 @@ pub(super) async fn serve_unix(app: Arc<App>, path: PathBuf, stop: CancellationT
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{}\n", path.display()));
     // The mode of the socket keeps other users out.
     let (admission, guard) = (Admission::Anyone, Arc::new(Guard::open()));
-    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let access = Access { peer: Peer::of_unix, admission, guard, transport: "unix", is_local: true, console: None };
+    serve_on(listener, app, access, stop).await;
     Ok(())
 }
 
@@ -84,7 +103,8 @@ pub(super) async fn serve_passed_unix(
     let address = listener.local_addr()?;
     let path = address.as_pathname().unwrap_or(Path::new("")).display();
     print_to_stderr(&format!("loomd app-server\n  listening on: unix://{path}\n"));
-    serve_on(listener, app, Access { peer: Peer::of_unix, admission, guard, transport: "unix" }, stop).await;
+    let access = Access { peer: Peer::of_unix, admission, guard, transport: "unix", is_local: true, console: None };
+    serve_on(listener, app, access, stop).await;
     if let Some(reload) = reload {
         reload.abort();
     }
@@ -113,14 +133,18 @@ pub(super) struct Access<L: Listener> {
     pub admission: Admission,
     pub guard: Arc<Guard>,
     pub transport: &'static str,
+    /// Only programs on this machine can reach it.
+    pub is_local: bool,
+    pub console: Option<Arc<Console>>,
 }
 
 /// Accepts clients until `stop` is cancelled, then waits for their connections to end.
 pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access: Access<L>, stop: CancellationToken) {
-    let Access { peer, admission, guard, transport } = access;
+    let Access { peer, admission, guard, transport, is_local, console } = access;
+    let has_metrics = app.metrics.unwrap_or(is_local);
     let clients = TaskTracker::new();
-    let listening = RouterState { app, guard, clients: clients.clone(), stop: stop.clone(), transport };
-    let service = TowerToHyperService::new(router(listening));
+    let listening = RouterState { app, guard, clients: clients.clone(), stop: stop.clone(), transport, console };
+    let service = TowerToHyperService::new(router(listening, has_metrics));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(limits::HEADERS);
     loop {
@@ -239,19 +263,38 @@ struct RouterState {
     clients: TaskTracker,
     stop: CancellationToken,
     transport: &'static str,
+    console: Option<Arc<Console>>,
 }
 
-fn router(listening: RouterState) -> Router {
+fn router(listening: RouterState, has_metrics: bool) -> Router {
     let healthy = || get(|| async { StatusCode::OK });
-    Router::new()
-        .route("/readyz", healthy())
-        .route("/healthz", healthy())
+    let mut router = Router::new().route("/readyz", healthy()).route("/healthz", healthy());
+    if has_metrics {
+        router = router.route("/metrics", get(metrics));
+    }
+    router
         .fallback(upgrade)
-        .with_state(listening)
+        .with_state(listening.clone())
         .layer(from_fn(forbid_origin))
+        .layer(from_fn_with_state(listening, serve_console))
 }
 
-/// Browsers send an Origin and nothing else does: no web page may talk to this server.
+/// Answers the requests of the console's page, if there is one; all others go on.
+async fn serve_console(State(listening): State<RouterState>, request: Request, next: Next) -> Response {
+    let Some(console) = listening.console.clone() else { return next.run(request).await };
+    if !Console::serves(request.uri().path(), request.headers()) {
+        return next.run(request).await;
+    }
+    if let Some(PeerCheck(Err(reason))) = request.extensions().get() {
+        return (StatusCode::FORBIDDEN, *reason).into_response();
+    }
+    match console::route(console, request).await {
+        Routed::Answered(answer) => answer,
+        Routed::Socket(mut parts, session) => accept(listening, &mut parts, Some(session)).await,
+    }
+}
+
+/// Browsers send an Origin and nothing else does: no web page but the console may talk to this server.
 async fn forbid_origin(request: Request, next: Next) -> Response {
     if request.headers().contains_key(header::ORIGIN) {
         return StatusCode::FORBIDDEN.into_response();
@@ -259,24 +302,53 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
+impl RouterState {
+    /// The response to a client that may not use the server.
+    fn refusal(&self, parts: &Parts) -> Option<Response> {
+        if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
+            debug!(reason, "refused a client");
+            return Some((StatusCode::FORBIDDEN, *reason).into_response());
+        }
+        if let Err(reason) = self.guard.check(&parts.headers) {
+            debug!(reason, "refused a client");
+            let refusal = Response::builder()
+                .status(StatusCode::UNAUTHORIZED)
+                .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
+                .body(Body::from(reason));
+            return Some(refusal.unwrap_or_default());
+        }
+        None
+    }
+}
+
+/// `GET /metrics`: the figures of the server, for clients that might as well open a websocket.
+async fn metrics(State(listening): State<RouterState>, request: Request) -> Response {
+    let (parts, _) = request.into_parts();
+    if let Some(refusal) = listening.refusal(&parts) {
+        return refusal;
+    }
+    let text = render(&figures(&listening.app));
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
 /// Every other path is a websocket.
 async fn upgrade(State(listening): State<RouterState>, request: Request) -> Response {
     let (mut parts, _) = request.into_parts();
-    let upgrade = match WebSocketUpgrade::from_request_parts(&mut parts, &()).await {
+    accept(listening, &mut parts, None).await
+}
+
+/// Accepts a websocket of a peer that was checked and of a client that authenticates, or of the console, whose session
+/// was checked.
+async fn accept(listening: RouterState, parts: &mut Parts, session: Option<ConsoleSession>) -> Response {
+    let upgrade = match WebSocketUpgrade::from_request_parts(parts, &()).await {
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
-        debug!(reason, "refused a client");
-        return (StatusCode::FORBIDDEN, *reason).into_response();
-    }
-    if let Err(reason) = listening.guard.check(&parts.headers) {
-        debug!(reason, "refused a websocket");
-        return Response::builder()
-            .status(StatusCode::UNAUTHORIZED)
-            .header(header::CONTENT_TYPE, "text/plain; charset=utf-8")
-            .body(Body::from(reason))
-            .unwrap_or_default();
+    // Who holds a session of the console has shown who they are.
+    if session.is_none()
+        && let Some(refusal) = listening.refusal(parts)
+    {
+        return refusal;
     }
     if listening.clients.len() >= limits::MAX_CLIENTS {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many clients").into_response();
@@ -288,12 +360,12 @@ async fn upgrade(State(listening): State<RouterState>, request: Request) -> Resp
         .read_buffer_size(limits::FRAME_BUFFER)
         .write_buffer_size(limits::FRAME_BUFFER);
     upgrade.on_upgrade(async move |socket| {
-        serve_client(listening, socket).await;
+        serve_client(listening, socket, session).await;
         drop(tracked);
     })
 }
 
-async fn serve_client(listening: RouterState, socket: WebSocket) {
+async fn serve_client(listening: RouterState, socket: WebSocket, session: Option<ConsoleSession>) {
     let (sink, stream) = socket.split();
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
@@ -305,9 +377,24 @@ async fn serve_client(listening: RouterState, socket: WebSocket) {
         unexpected: Throttle::default(),
     };
     let writing = write(sink, Arc::clone(&outbound), &pings, &close_code);
-    let serving = connection::serve(listening.app, listening.transport, frames, Arc::clone(&outbound), listening.stop);
+    let role = session.as_ref().map(ConsoleSession::role);
+    let serving =
+        connection::serve(listening.app, listening.transport, role, frames, Arc::clone(&outbound), listening.stop);
     // Always in this order: what one poll of the first queues is sent by the second before the next poll.
-    join(serving, writing).await;
+    let serving = join(serving, writing);
+    let Some(session) = session else {
+        serving.await;
+        return;
+    };
+    let cut_when_revoked = async {
+        session.revoked().await;
+        outbound.cut();
+        std::future::pending::<()>().await;
+    };
+    tokio::select! {
+        _ = serving => {}
+        () = cut_when_revoked => {}
+    }
 }
 
 struct Frames {

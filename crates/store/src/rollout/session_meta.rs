@@ -2,7 +2,7 @@
 //! as a later line.
 
 use jiff::Timestamp;
-use loomd_protocol::{DynamicToolSpec, GitInfo, SessionSource, SubAgentSource};
+use loomd_protocol::{Budget, DynamicToolSpec, GitInfo, SessionSource, SubAgentSource};
 use serde::{Deserialize, Serialize};
 
 use super::Source;
@@ -53,6 +53,9 @@ pub struct SessionMeta {
     pub preview: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub git: Option<StoredGit>,
+    /// What the thread may spend. The reference ignores it.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
+    pub budget: Option<Budget>,
 }
 
 /// The instructions that stand before everything else in the model's context.

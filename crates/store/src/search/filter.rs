@@ -10,7 +10,8 @@ const SMALLEST: usize = 16;
 /// One bit per byte of text keeps a filter mostly empty, as most pieces of a text occur several times.
 const TEXT_PER_BYTE: usize = 8;
 
-pub(crate) struct MessageFilter {
+/// A filter of messages that is being made.
+pub struct MessageFilter {
     bits: Vec<u8>,
     text: usize,
 }
@@ -22,6 +23,7 @@ impl Default for MessageFilter {
 }
 
 impl MessageFilter {
+    /// Adds the text of a message.
     pub fn add(&mut self, message: &str) {
         self.text += message.len();
         signature::add(&mut self.bits, &term::folded(message));
@@ -38,7 +40,7 @@ impl MessageFilter {
 }
 
 /// The pieces of a folded term, which `signature::may_hold` compares with a filter.
-pub(crate) fn pieces(folded: &str) -> Vec<u8> {
+pub fn pieces(folded: &str) -> Vec<u8> {
     signature::pieces(folded)
 }
 

@@ -32,7 +32,7 @@ impl<'a> MessageTexts<'a> {
     }
 
     /// The same, and adds the line's message to a filter.
-    pub(crate) fn push_filtered(&mut self, line: &[u8], filter: Option<&mut MessageFilter>) {
+    pub fn push_filtered(&mut self, line: &[u8], filter: Option<&mut MessageFilter>) {
         let searched = searched(line);
         if let (Some(filter), Some(Searched::UserMessage(text) | Searched::AgentMessage(text))) = (filter, &searched) {
             filter.add(text);

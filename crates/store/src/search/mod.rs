@@ -5,7 +5,7 @@ mod filter;
 mod messages;
 mod term;
 
-pub(crate) use filter::{MessageFilter, pieces};
+pub use filter::{MessageFilter, pieces};
 pub use messages::MessageTexts;
 pub use term::{Snippet, Term};
 

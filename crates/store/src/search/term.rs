@@ -34,7 +34,7 @@ impl Term {
     }
 
     /// The term in one case.
-    pub(crate) fn folded(&self) -> &str {
+    pub fn folded(&self) -> &str {
         &self.folded
     }
 

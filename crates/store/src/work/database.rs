@@ -48,6 +48,20 @@ CREATE TABLE started (
 ) WITHOUT ROWID;
 ";
 
+/// Added to databases of the same version, which releases without it leave alone.
+const ADDED: &str = "
+CREATE TABLE IF NOT EXISTS answered (
+    thread_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    key TEXT NOT NULL,
+    body BLOB NOT NULL,
+    answer TEXT NOT NULL,
+    epoch TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    PRIMARY KEY (thread_id, method, key)
+) WITHOUT ROWID;
+";
+
 /// Opens the database in a file and creates its tables if there are none.
 pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     if let Some(folder) = path.parent() {
@@ -78,6 +92,7 @@ fn prepare(mut connection: Connection) -> rusqlite::Result<Connection> {
         }
         _ => return Err(rusqlite::Error::InvalidQuery),
     }
+    transaction.execute_batch(ADDED)?;
     transaction.commit()?;
     Ok(connection)
 }

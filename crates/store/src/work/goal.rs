@@ -1,6 +1,9 @@
 //! The stored goal of a thread.
 
+use std::sync::Arc;
+
 use loomd_protocol::{ThreadGoal, ThreadGoalStall, ThreadGoalStatus};
+use parking_lot::Mutex;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use uuid::Uuid;
 
@@ -49,6 +52,9 @@ impl Goal {
 impl WorkStore {
     /// The goal of a thread.
     pub async fn goal(&self, id: ThreadId) -> Result<Option<Goal>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.goal(id).await;
+        }
         self.read(None, move |connection| read(connection, id)).await
     }
 
@@ -58,6 +64,13 @@ impl WorkStore {
         id: ThreadId,
         change: impl FnOnce(&mut Option<Goal>) -> T + Send + 'static,
     ) -> Result<T> {
+        if let Some(shared) = self.as_shared() {
+            let changed = Arc::new(Mutex::new(None));
+            let result = Arc::clone(&changed);
+            let change = move |goal: &mut Option<Goal>| *result.lock() = Some(change(goal));
+            shared.change_goal(id, Box::new(change)).await?;
+            return changed.lock().take().ok_or(crate::Error::Stopped);
+        }
         self.change(move |transaction| {
             let before = read(transaction, id)?;
             let mut goal = before.clone();

@@ -1,13 +1,15 @@
-//! What threads are to do while they are idle: their goals, and their queues of user messages. Both are stored beside
-//! the rollouts, in one database that the processes of a home share. Every change is a transaction, and is on the disk
+//! What threads are to do while they are idle: their goals, and their queues of user messages; and the requests that
+//! must not be carried out twice. All are stored beside the rollouts, in one database that the processes of a home share. Every change is a transaction, and is on the disk
 //! when it is acknowledged. Nothing is opened or created before it is needed.
 //!
 //! The database does not decide who works: a caller starts idle work only while it holds the thread's lease, and claims
 //! a queued message under it.
 
+mod answered;
 mod database;
 mod goal;
 mod queue;
+mod shared;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,12 +21,21 @@ use crate::ThreadId;
 use crate::error::Result;
 use crate::file::off_thread;
 
+pub use answered::{EarlierRequest, RequestKey};
 pub use goal::Goal;
-pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage};
+pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED};
+pub use shared::{GoalChange, SharedWork};
 
-/// The goals and queues of all threads of a store. Cheap to clone.
+/// The goals, queues and answered requests of all threads of a store. Cheap to clone.
 #[derive(Clone)]
-pub struct WorkStore(Arc<Inner>);
+pub struct WorkStore(Kept);
+
+/// Where a store keeps them.
+#[derive(Clone)]
+enum Kept {
+    Local(Arc<Inner>),
+    Shared(Arc<dyn SharedWork>),
+}
 
 struct Inner {
     place: Place,
@@ -40,20 +51,44 @@ enum Place {
 /// A store in memory, which ends with its last clone.
 impl Default for WorkStore {
     fn default() -> Self {
-        Self(Arc::new(Inner { place: Place::Memory, connection: Mutex::new(None) }))
+        Self(Kept::Local(Arc::new(Inner { place: Place::Memory, connection: Mutex::new(None) })))
     }
 }
 
 impl WorkStore {
     /// A store in a database file, which need not exist yet.
     pub(crate) fn at(path: PathBuf) -> Self {
-        Self(Arc::new(Inner { place: Place::File(path), connection: Mutex::new(None) }))
+        Self(Kept::Local(Arc::new(Inner { place: Place::File(path), connection: Mutex::new(None) })))
+    }
+
+    /// A store in a database that several processes share.
+    pub fn shared(work: Arc<dyn SharedWork>) -> Self {
+        Self(Kept::Shared(work))
+    }
+
+    /// The shared database, or `None` when the store is local.
+    fn as_shared(&self) -> Option<&dyn SharedWork> {
+        match &self.0 {
+            Kept::Shared(work) => Some(&**work),
+            Kept::Local(_) => None,
+        }
+    }
+
+    /// The local database.
+    fn local(&self) -> Result<Arc<Inner>> {
+        match &self.0 {
+            Kept::Local(inner) => Ok(Arc::clone(inner)),
+            Kept::Shared(_) => Err(crate::Error::Stopped),
+        }
     }
 
     /// Removes the goal and the queue of a thread that is deleted.
     pub async fn forget(&self, id: ThreadId) -> Result<()> {
+        if let Some(shared) = self.as_shared() {
+            return shared.forget(id).await;
+        }
         self.read((), move |connection| {
-            for table in ["goals", "queue", "started"] {
+            for table in ["goals", "queue", "started", "answered"] {
                 connection.execute(&format!("DELETE FROM {table} WHERE thread_id = ?1"), [id.to_string()])?;
             }
             Ok(())
@@ -67,7 +102,7 @@ impl WorkStore {
         missing: T,
         query: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
+        let inner = self.local()?;
         off_thread(move || inner.read(missing, query)).await
     }
 
@@ -76,7 +111,7 @@ impl WorkStore {
         &self,
         change: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
-        let inner = Arc::clone(&self.0);
+        let inner = self.local()?;
         off_thread(move || inner.change(change)).await
     }
 }

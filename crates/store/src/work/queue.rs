@@ -13,7 +13,7 @@ use crate::error::Result;
 pub const MAX_QUEUED: usize = 1024;
 
 /// The number of started messages that are remembered for each thread, so that they are not queued again.
-const REMEMBERED: i64 = 256;
+pub const REMEMBERED: i64 = 256;
 
 /// A user message in a queue.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,6 +67,9 @@ pub enum Enqueued {
 impl WorkStore {
     /// The messages that wait, in order.
     pub async fn queue_page(&self, id: ThreadId, offset: usize, limit: usize) -> Result<QueuePage> {
+        if let Some(shared) = self.as_shared() {
+            return shared.queue_page(id, offset, limit).await;
+        }
         let none = QueuePage { messages: Vec::new(), more: false };
         self.read(none, move |connection| {
             let mut query = connection.prepare_cached(
@@ -85,6 +88,9 @@ impl WorkStore {
 
     /// Whether messages wait, or were claimed and not settled.
     pub async fn has_queued(&self, id: ThreadId) -> Result<bool> {
+        if let Some(shared) = self.as_shared() {
+            return shared.has_queued(id).await;
+        }
         self.read(false, move |connection| {
             let mut query = connection.prepare_cached("SELECT 1 FROM queue WHERE thread_id = ?1 LIMIT 1")?;
             query.exists([id.to_string()])
@@ -94,6 +100,9 @@ impl WorkStore {
 
     /// Queues a message behind the others.
     pub async fn enqueue(&self, id: ThreadId, client_id: String, input: Vec<UserInput>) -> Result<Enqueued> {
+        if let Some(shared) = self.as_shared() {
+            return shared.enqueue(id, client_id, input).await;
+        }
         let encoded = serde_json::to_string(&input)?;
         self.change(move |transaction| {
             let thread = id.to_string();
@@ -144,6 +153,9 @@ impl WorkStore {
         message: String,
         input: Vec<UserInput>,
     ) -> Result<Option<QueuedMessage>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.update_queued(id, message, input).await;
+        }
         let encoded = serde_json::to_string(&input)?;
         self.change(move |transaction| {
             let thread = id.to_string();
@@ -161,6 +173,9 @@ impl WorkStore {
 
     /// Removes a message that waits; whether there was one.
     pub async fn delete_queued(&self, id: ThreadId, message: String) -> Result<bool> {
+        if let Some(shared) = self.as_shared() {
+            return shared.delete_queued(id, message).await;
+        }
         self.change(move |transaction| {
             let deleted = transaction.execute(
                 "DELETE FROM queue WHERE thread_id = ?1 AND id = ?2 AND turn_id IS NULL",
@@ -174,6 +189,9 @@ impl WorkStore {
     /// Puts the messages that wait into another order. Changes nothing, and returns false, unless `order` names each of
     /// them once.
     pub async fn reorder_queue(&self, id: ThreadId, order: Vec<String>) -> Result<bool> {
+        if let Some(shared) = self.as_shared() {
+            return shared.reorder_queue(id, order).await;
+        }
         self.change(move |transaction| {
             let thread = id.to_string();
             let waiting = waiting(transaction, &thread)?;
@@ -197,11 +215,17 @@ impl WorkStore {
 
     /// A message that waits: the first one, or a certain one.
     pub async fn queued(&self, id: ThreadId, message: Option<String>) -> Result<Option<QueuedMessage>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.queued(id, message).await;
+        }
         self.read(None, move |connection| find(connection, &id.to_string(), message.as_deref())).await
     }
 
     /// Claims a message for a turn: the first one, or a certain one. The caller holds the thread's lease.
     pub async fn claim(&self, id: ThreadId, message: Option<String>, turn_id: String) -> Result<Option<QueuedMessage>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.claim(id, message, turn_id).await;
+        }
         self.change(move |transaction| {
             let thread = id.to_string();
             let found = find(transaction, &thread, message.as_deref())?;
@@ -218,6 +242,9 @@ impl WorkStore {
 
     /// Messages that are claimed, whether or not their turns have started.
     pub async fn claims(&self, id: ThreadId) -> Result<Vec<ClaimedMessage>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.claims(id).await;
+        }
         self.read(Vec::new(), move |connection| {
             let mut query = connection.prepare_cached(
                 "SELECT turn_id, client_id FROM queue WHERE thread_id = ?1 AND turn_id IS NOT NULL ORDER BY place",
@@ -232,6 +259,9 @@ impl WorkStore {
 
     /// Gives up a claim: the message waits again, where it was.
     pub async fn release_claim(&self, id: ThreadId, turn_id: String) -> Result<()> {
+        if let Some(shared) = self.as_shared() {
+            return shared.release_claim(id, turn_id).await;
+        }
         self.change(move |transaction| {
             transaction.execute(
                 "UPDATE queue SET turn_id = NULL WHERE thread_id = ?1 AND turn_id = ?2",
@@ -244,6 +274,9 @@ impl WorkStore {
 
     /// Removes the message that was claimed for a turn, which is in the rollout now.
     pub async fn settle_claim(&self, id: ThreadId, turn_id: String) -> Result<()> {
+        if let Some(shared) = self.as_shared() {
+            return shared.settle_claim(id, turn_id).await;
+        }
         self.change(move |transaction| {
             let thread = id.to_string();
             let claimed: Option<(String, String)> = transaction

@@ -34,6 +34,7 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
         base_instructions: None,
         dynamic_tools: None,
         memory_mode: None,
+        budget: None,
         preview: None,
         session_id: None,
         thread_source: None,

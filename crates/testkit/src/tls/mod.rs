@@ -12,7 +12,8 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs
 
 use crate::task::Task;
 
-const KEY: &[u8] = include_bytes!("localhost.key.der");
+/// The key of the certificate, as PKCS #8.
+pub(crate) const KEY: &[u8] = include_bytes!("localhost.key.der");
 
 /// Decrypts connections and forwards them.
 pub struct Tls {

@@ -52,7 +52,8 @@ impl Session {
     }
 
     pub(super) fn start_review(&mut self, target: ReviewTarget) {
-        let params = ReviewStartParams { thread_id: self.thread.id().to_owned(), target, delivery: None };
+        let params =
+            ReviewStartParams { thread_id: self.thread.id().to_owned(), target, delivery: None, idempotency_key: None };
         let client = self.client.clone();
         let request = self.expect_turn();
         self.spawn(async move {
@@ -72,7 +73,8 @@ impl Session {
     /// Runs a command in the user's shell, without a sandbox. The model sees it with the next turn.
     pub(super) fn run_shell(&mut self, command: String) -> Result<()> {
         self.echo(&format!("!{command}"))?;
-        let params = ThreadShellCommandParams { thread_id: self.thread.id().to_owned(), command };
+        let params =
+            ThreadShellCommandParams { thread_id: self.thread.id().to_owned(), command, idempotency_key: None };
         let client = self.client.clone();
         // During a turn it is an item of that turn.
         let request = self.activity.is_idle().then(|| self.expect_turn());

@@ -7,7 +7,7 @@ mod failures;
 mod requests;
 
 use loomd_config::config_toml::{ModelProvider, WireApi};
-use loomd_model::{ModelEvent, Request, Session, ToolSpec, Tools};
+use loomd_model::{CallMeter, ModelEvent, Request, Session, ToolSpec, Tools};
 use loomd_protocol::{ContentItem, ReasoningItemContent, ReasoningItemReasoningSummary, ResponseItem};
 use loomd_testkit::model::ModelOutput::{self, *};
 use loomd_testkit::model::{Reply, Wire, status};
@@ -228,7 +228,7 @@ async fn a_dropped_stream_cancels_its_call() {
         let gate = Gate::new();
         model.reply(reply(wire, &[Text(&["a"]), Cut]).wait(&gate));
         let mut session = session_over(wire, &model);
-        let mut events = session.stream(&request(&["hi"])).await.unwrap();
+        let mut events = session.stream(&request(&["hi"]), CallMeter::none()).await.unwrap();
         while !matches!(events.next().await.unwrap().unwrap(), ModelEvent::TextDelta { .. }) {}
         drop(events);
         model.abandoned(0).await;
@@ -257,7 +257,7 @@ async fn calls_reuse_one_connection() {
         let mut session = session(&config);
         for _ in 0..3 {
             model.reply(reply(wire, &[Text(&["x"])]));
-            let mut events = session.stream(&request(&["hi"])).await.unwrap();
+            let mut events = session.stream(&request(&["hi"]), CallMeter::none()).await.unwrap();
             while !matches!(events.next().await, Some(Ok(ModelEvent::Completed { .. }))) {}
         }
         assert_eq!((proxy.connections(), model.calls().len()), (1, 3), "{wire:?}");

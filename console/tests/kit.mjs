@@ -1,0 +1,105 @@
+// A server with the rehearsal model, and a real browser. Everything waits for events, never for time.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { mkdtempSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const require = createRequire(join(process.env.CONSOLE_TEST_MODULES ?? process.cwd(), "package.json"));
+export const { chromium } = require("playwright-core");
+export const AXE = require.resolve("axe-core/axe.min.js");
+const LOOMD = process.env.LOOMD ?? new URL("../../target/debug/loomd", import.meta.url).pathname;
+const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
+export const OUT = process.env.CONSOLE_TEST_OUT ?? join(tmpdir(), "loomd-console-screens");
+mkdirSync(OUT, { recursive: true });
+
+/** The longest wait for anything; reached only when something is broken. */
+const WAIT = Number(process.env.CONSOLE_TEST_WAIT ?? 30_000);
+
+export class Server {
+  constructor(config = "") {
+    this.root = mkdtempSync(join(tmpdir(), "loomd-console-"));
+    this.home = join(this.root, "home");
+    this.work = join(this.root, "work");
+    mkdirSync(this.home);
+    mkdirSync(this.work);
+    writeFileSync(join(this.home, "config.toml"), `model_provider = "rehearsal"\nmodel = "rehearsal"\n${config}`);
+  }
+
+  /** Starts, on the same port as before if there was one; returns a link. */
+  async start(...more) {
+    const args = ["console", "--no-open", "--port", String(this.port ?? 0), ...more];
+    this.process = spawn(LOOMD, args, { cwd: this.work, env: { ...process.env, CODEX_HOME: this.home }, stdio: ["ignore", "pipe", "inherit"] });
+    const lines = createInterface({ input: this.process.stdout });
+    const [link] = await Promise.race([once(lines, "line"), once(this.process, "exit").then(() => Promise.reject(new Error("the server ended")))]);
+    this.port = Number(new URL(link).port);
+    return link;
+  }
+
+  async run(...args) {
+    const child = spawn(LOOMD, args, { cwd: this.work, env: { ...process.env, CODEX_HOME: this.home }, stdio: ["ignore", "pipe", "inherit"] });
+    const lines = [];
+    for await (const line of createInterface({ input: child.stdout })) lines.push(line);
+    return lines;
+  }
+
+  async kill() {
+    if (!this.process || this.process.exitCode !== null || this.process.signalCode !== null) return;
+    const ended = once(this.process, "exit");
+    this.process.kill("SIGKILL");
+    await ended;
+  }
+
+  async close() {
+    await this.kill();
+    rmSync(this.root, { recursive: true, force: true });
+  }
+}
+
+export const launch = () => chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", "--disable-dev-shm-usage"] });
+
+/** A page that fails the test on an error of a script and on any request that leaves the origin. */
+export async function openPage(browser, link, options = {}) {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, reducedMotion: "reduce", ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(WAIT);
+  page.problems = [];
+  const origin = new URL(link).origin;
+  page.on("pageerror", (error) => page.problems.push(`error: ${error.message}`));
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(`${origin}/`) && !url.startsWith("data:") && !url.startsWith("blob:")) page.problems.push(`request: ${url}`);
+  });
+  page.on("console", (message) => /Content Security Policy|Trusted/.test(message.text()) && page.problems.push(message.text()));
+  await page.goto(link);
+  await connected(page);
+  return page;
+}
+
+export const connected = (page) => page.getByRole("status", { name: "Connection" }).filter({ hasText: /^connected$/ }).waitFor({ state: "attached" });
+
+export async function say(page, text) {
+  await page.getByRole("textbox", { name: "Message" }).fill(text);
+  await page.getByRole("button", { name: "Send" }).click();
+}
+
+/** Waits for the end of the running turn. */
+export const idle = (page) => page.getByRole("button", { name: "Interrupt" }).waitFor({ state: "detached" });
+
+export const transcript = (page) => page.getByRole("log", { name: "Transcript" });
+
+export async function shoot(page, name) {
+  await page.screenshot({ path: join(OUT, `${name}.png`) });
+}
+
+/** Serious and critical findings of axe-core. */
+export async function audit(page) {
+  const bytes = (await import("node:fs")).readFileSync(AXE, "utf8");
+  // Evaluated by the debugger, so the page's policy does not apply to it.
+  await page.evaluate(bytes);
+  const result = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  return result.violations.filter((one) => ["serious", "critical"].includes(one.impact)).map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join(" | ")}`);
+}
+

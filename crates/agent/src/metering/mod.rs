@@ -1,0 +1,106 @@
+//! What model calls, tools and turns spend: counted since the start of the process, appended to the ledger of the home,
+//! and compared with budgets.
+//!
+//! Every model call goes through [`loomd_model::Session`], which requires a meter; [`Spending::meter`] makes it.
+
+mod budgets;
+mod counts;
+mod spending;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::Date;
+use loomd_ledger::{Entry, Ledger, Limit, Spent, Writer, today};
+use parking_lot::Mutex;
+
+use budgets::{Budgets, Scope};
+pub use counts::{CallCount, CountedOutcome, Counts, Snapshot};
+pub(crate) use spending::{Checked, Spending, SpendingOf};
+pub(crate) use thread::ThreadSpending;
+
+/// The folder of the ledger in the home.
+const FOLDER: &str = "loomd/ledger";
+
+/// How long a budget waits for entries that are about to be written.
+const FLUSH: Duration = Duration::from_secs(2);
+
+/// The ledger of the home, and counts since the start of the process.
+pub struct Metering {
+    ledger: Arc<Ledger>,
+    writer: Writer,
+    pub counts: Counts,
+    /// The limits of the day's budget that clients have been warned of.
+    warned: Mutex<(Date, Warned)>,
+}
+
+/// The limits of a budget that clients have been warned of.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Warned(u8);
+
+impl Warned {
+    /// Notes a warning; false when there was one before.
+    pub fn note(&mut self, limit: &Limit) -> bool {
+        let bit = 1 << limit.kind();
+        let is_new = self.0 & bit == 0;
+        self.0 |= bit;
+        is_new
+    }
+}
+
+impl Metering {
+    pub fn new(home: &Path) -> Self {
+        let ledger = ledger(home);
+        Self {
+            writer: Writer::new(Arc::clone(&ledger)),
+            ledger,
+            counts: Counts::default(),
+            warned: Mutex::new((Date::ZERO, Warned::default())),
+        }
+    }
+
+    /// The ledger, for queries. They block.
+    pub fn ledger(&self) -> &Arc<Ledger> {
+        &self.ledger
+    }
+
+    /// Waits until everything that was spent is in the ledger. Blocks.
+    pub fn flush(&self) -> bool {
+        self.writer.flush(FLUSH)
+    }
+
+    /// Entries that could not be written, and those that wait to be.
+    pub fn backlog(&self) -> (u64, usize) {
+        (self.writer.lost(), self.writer.queued())
+    }
+
+    fn push(&self, entry: Entry) {
+        self.writer.push(entry);
+    }
+
+    /// What all processes of the home have spent today. Blocks.
+    fn spent_today(&self) -> Spent {
+        self.flush();
+        self.ledger.spent_today(Timestamp::now())
+    }
+
+    /// Notes a warning about today's budget; false when there was one before.
+    fn warn_today(&self, limit: &Limit) -> bool {
+        let now = today(Timestamp::now());
+        let mut warned = self.warned.lock();
+        if warned.0 != now {
+            *warned = (now, Warned::default());
+        }
+        warned.1.note(limit)
+    }
+}
+
+/// The ledger of a home.
+pub fn ledger(home: &Path) -> Arc<Ledger> {
+    Arc::new(Ledger::new(home.join(FOLDER)))
+}

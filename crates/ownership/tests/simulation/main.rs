@@ -1,0 +1,43 @@
+//! The protocol under delays, partitions, pauses and crashes, with its invariants checked after every step.
+//!
+//! `LOOMD_SIMULATION_SEEDS=100000` runs so many seeds, `LOOMD_SIMULATION_SEED=7` only that one.
+
+#![allow(clippy::unwrap_used, reason = "a test that fails may stop")]
+
+mod database;
+mod random;
+mod takeover;
+mod world;
+
+use world::World;
+
+/// Seeds that a run of the tests takes.
+const SEEDS: u64 = 2_000;
+
+/// Seeds that have found a mistake once.
+const REGRESSIONS: [u64; 0] = [];
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok().map(|text| text.parse().unwrap())
+}
+
+fn check(seed: u64) -> u64 {
+    let mut world = World::new(seed);
+    if let Err(error) = world.run() {
+        panic!("{error}\nLOOMD_SIMULATION_SEED={seed} runs it again");
+    }
+    world.steps
+}
+
+#[test]
+fn no_seed_breaks_an_invariant_or_leaves_a_request_undone() {
+    let steps: u64 = match number("LOOMD_SIMULATION_SEED") {
+        Some(seed) => check(seed),
+        None => {
+            let random = 0..number("LOOMD_SIMULATION_SEEDS").unwrap_or(SEEDS);
+            REGRESSIONS.into_iter().chain(random).map(check).sum()
+        }
+    };
+    println!("{steps} steps");
+    assert!(steps > 100, "the simulation does something");
+}

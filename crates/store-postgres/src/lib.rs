@@ -1,0 +1,37 @@
+//! Threads in PostgreSQL: the store that several nodes share. It does what the file store does, under the same suite.
+//!
+//! Every change of a thread's records is one statement that checks the lease's token, so a holder whose lease was taken
+//! over writes nothing, however late it comes. The database's clock decides which sessions have expired; the clocks of
+//! the nodes are never compared.
+//!
+//! Where to start: [`PostgresStore`] for the store, `schema.rs` for the tables, `lease.rs` for who may write,
+//! `writer.rs` for the append.
+
+mod address;
+mod append;
+mod database;
+mod error;
+mod facts;
+mod lease;
+mod list;
+mod nodes;
+mod passfile;
+mod reader;
+mod schema;
+mod search;
+mod store;
+mod text;
+mod tls;
+mod transfer;
+mod wake;
+mod work;
+mod writer;
+
+pub use address::{Address, BadAddress};
+pub use database::StoreCheck;
+pub use nodes::{NodeRow, SESSION_TTL};
+pub use passfile::{find_password, password_of};
+pub use schema::VERSION as SCHEMA_VERSION;
+pub use store::{Options, PostgresStore};
+pub use transfer::{Transferred, export, import};
+pub use wake::Wakeups;

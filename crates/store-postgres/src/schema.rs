@@ -1,0 +1,111 @@
+//! The tables, and how a database gets them. A migration is never changed once it was released, and keeps the release
+//! before it working: nodes of both may run at once.
+
+/// The version that this program makes and needs.
+pub const VERSION: i32 = MIGRATIONS.len() as i32;
+
+/// Serialises migrations between nodes that start at once.
+pub(crate) const MIGRATION_LOCK: i64 = 0x6c6f_6f6d_6401;
+
+/// The migrations, in order. The first leads to version 1.
+pub(crate) const MIGRATIONS: [&str; 1] = [FIRST];
+
+/// `event.seq` counts the records of a thread from 0; `thread.end_seq` is the next one. A record above 64 KiB is in
+/// `blob`. Columns of `thread` are null until the session metadata was appended; the ones beside `meta` and `preview`
+/// are what lists filter by.
+const FIRST: &str = "
+CREATE TABLE loomd.thread (
+    id uuid PRIMARY KEY,
+    end_seq bigint NOT NULL,
+    archived boolean NOT NULL DEFAULT false,
+    updated_ns bigint NOT NULL,
+    created_ns bigint,
+    meta text,
+    preview text,
+    kind smallint,
+    provider text,
+    cwd text,
+    originator text,
+    parent_id uuid,
+    attached_to uuid,
+    message_filter bytea,
+    filter_seq bigint
+);
+CREATE INDEX thread_by_creation ON loomd.thread (archived, created_ns DESC, id DESC) WHERE preview IS NOT NULL;
+CREATE INDEX thread_by_change ON loomd.thread (archived, updated_ns DESC, id DESC) WHERE preview IS NOT NULL;
+CREATE INDEX thread_by_cwd ON loomd.thread (cwd, archived, created_ns DESC, id DESC) WHERE preview IS NOT NULL;
+CREATE INDEX thread_by_provider ON loomd.thread (provider, archived, created_ns DESC, id DESC) WHERE preview IS NOT NULL;
+CREATE INDEX thread_by_parent ON loomd.thread (parent_id) WHERE parent_id IS NOT NULL;
+CREATE INDEX thread_by_attachment ON loomd.thread (attached_to) WHERE attached_to IS NOT NULL;
+CREATE TABLE loomd.event (
+    thread_id uuid NOT NULL,
+    seq bigint NOT NULL,
+    epoch bigint NOT NULL,
+    at timestamptz NOT NULL,
+    kind text NOT NULL,
+    size integer NOT NULL,
+    body bytea,
+    digest bytea,
+    PRIMARY KEY (thread_id, seq),
+    CHECK ((body IS NULL) <> (digest IS NULL))
+) PARTITION BY HASH (thread_id);
+DO $$ BEGIN
+    FOR part IN 0..15 LOOP
+        EXECUTE format('CREATE TABLE loomd.event_%s PARTITION OF loomd.event FOR VALUES WITH (MODULUS 16, REMAINDER %s)',
+            part, part);
+    END LOOP;
+END $$;
+CREATE TABLE loomd.blob (
+    thread_id uuid NOT NULL,
+    digest bytea NOT NULL,
+    bytes bytea NOT NULL,
+    PRIMARY KEY (thread_id, digest)
+);
+CREATE TABLE loomd.fact (
+    thread_id uuid PRIMARY KEY,
+    name text,
+    git_patch text
+);
+CREATE TABLE loomd.derived (
+    thread_id uuid PRIMARY KEY REFERENCES loomd.thread (id) ON DELETE CASCADE,
+    bytes bytea NOT NULL
+);
+CREATE TABLE loomd.node (
+    session uuid PRIMARY KEY,
+    url text,
+    labels text[] NOT NULL DEFAULT '{}',
+    draining boolean NOT NULL DEFAULT false,
+    started_at timestamptz NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+CREATE SEQUENCE loomd.lease_token;
+CREATE TABLE loomd.lease (
+    thread_id uuid PRIMARY KEY,
+    session uuid,
+    token bigint NOT NULL,
+    epoch bigint NOT NULL,
+    reader uuid NOT NULL
+);
+CREATE INDEX lease_by_session ON loomd.lease (session) WHERE session IS NOT NULL;
+CREATE TABLE loomd.goal (
+    thread_id uuid PRIMARY KEY,
+    goal text NOT NULL
+);
+CREATE TABLE loomd.queue (
+    thread_id uuid NOT NULL,
+    id text NOT NULL,
+    place bigint NOT NULL,
+    client_id text NOT NULL,
+    input text NOT NULL,
+    turn_id text,
+    PRIMARY KEY (thread_id, id)
+);
+CREATE TABLE loomd.started (
+    thread_id uuid NOT NULL,
+    client_id text NOT NULL,
+    digest bytea NOT NULL,
+    turn_id text NOT NULL,
+    at timestamptz NOT NULL,
+    PRIMARY KEY (thread_id, client_id, digest)
+);
+";
