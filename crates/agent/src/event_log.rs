@@ -44,6 +44,8 @@ pub(crate) struct EventLog {
     tail: AtomicUsize,
     /// A tail was sent, or dropped.
     tail_sent: Notify,
+    /// A client has subscribed.
+    subscribed: Notify,
 }
 
 struct LogState {
@@ -127,6 +129,7 @@ impl EventLog {
             state: Mutex::new(state),
             tail: AtomicUsize::new(0),
             tail_sent: Notify::new(),
+            subscribed: Notify::new(),
         }
     }
 
@@ -173,6 +176,21 @@ impl EventLog {
     pub fn subscribers(&self) -> Vec<Subscriber> {
         let state = self.state.lock();
         state.subscribers.iter().copied().chain(state.joining()).collect()
+    }
+
+    pub fn has_subscribers(&self) -> bool {
+        !self.state.lock().subscribers.is_empty()
+    }
+
+    /// Resolves when there is a subscriber. Cancel-safe.
+    pub async fn subscribed(&self) {
+        loop {
+            let subscribed = self.subscribed.notified();
+            if self.has_subscribers() {
+                return;
+            }
+            subscribed.await;
+        }
     }
 
     /// Ends a subscription: when this returns, all that was published before has been sent. `None` when there was

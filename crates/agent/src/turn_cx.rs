@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
-    ItemStartedNotification, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier, ThreadItem, TurnError,
+    ItemStartedNotification, OnDisconnect, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier,
+    ThreadItem, TurnError,
 };
 use loomd_store::rollout::{
     CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage, TurnTimes,
@@ -20,12 +21,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approval::{ApprovalParams, ApprovalRequest};
 use crate::denials::Denials;
+use crate::disconnect_policy::DisconnectPolicy;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
 use crate::metering::Spending;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::turn_notes::{Notes, TurnNote};
 use crate::turns;
 use crate::view::{Status, View};
 
@@ -51,6 +54,10 @@ pub(crate) struct TurnCx {
     pub denials: Arc<Denials>,
     /// What the turn spends, and the budgets that limit it.
     pub spending: Arc<Spending>,
+    /// Where the progress of the turn is noted for another process; `None` where it is not.
+    pub notes: Option<Notes>,
+    /// What the turn does while no client watches it.
+    pub disconnect: Arc<DisconnectPolicy>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -89,6 +96,12 @@ impl TurnStart {
         Self { at: Timestamp::now(), clock: Instant::now() }
     }
 
+    /// The start of a turn that another process began.
+    pub fn at(at: Timestamp) -> Self {
+        let elapsed = Timestamp::now().duration_since(at).unsigned_abs();
+        Self { at, clock: Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now) }
+    }
+
     /// The times of a turn that ends now.
     pub fn times(&self) -> TurnTimes {
         let elapsed = i64::try_from(self.clock.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -122,6 +135,8 @@ impl TurnCx {
         realtime: Arc<RealtimeLink>,
         denials: Arc<Denials>,
         spending: Arc<Spending>,
+        notes: Option<Notes>,
+        disconnect: Arc<DisconnectPolicy>,
     ) -> Self {
         Self {
             thread,
@@ -136,6 +151,8 @@ impl TurnCx {
             realtime,
             denials,
             spending,
+            notes,
+            disconnect,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -216,6 +233,8 @@ impl TurnCx {
             realtime: Arc::clone(&self.realtime),
             denials: Arc::clone(&self.denials),
             spending: Arc::clone(&self.spending),
+            notes: self.notes.clone(),
+            disconnect: Arc::clone(&self.disconnect),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
@@ -247,6 +266,9 @@ impl TurnCx {
         params: P,
         pointless: impl Future<Output = ()>,
     ) -> Option<P::Decision> {
+        if !self.until_watched().await {
+            return None;
+        }
         let request = params.into_request();
         let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {
@@ -264,6 +286,31 @@ impl TurnCx {
         open.resolve().await;
         self.view.change(&self.events, |status| waiting(status, false)).await;
         decided.and_then(P::decision)
+    }
+
+    /// Waits for a subscriber if the turn is to pause without one. Returns false when the turn is interrupted.
+    pub async fn until_watched(&self) -> bool {
+        while self.disconnect.get() == OnDisconnect::Pause && !self.events.has_subscribers() {
+            tokio::select! {
+                () = self.events.subscribed() => {}
+                () = self.cancel.cancelled() => return false,
+            }
+        }
+        true
+    }
+
+    /// Notes that the effects of a call begin: whatever becomes of this process, the call is not carried out again. The
+    /// error is the output of a call that must not run, because that could not be noted.
+    pub async fn begin_effects(&self, call_id: &str) -> Result<(), String> {
+        let Some(notes) = &self.notes else { return Ok(()) };
+        // The call itself comes first.
+        self.flush(Durability::Flushed).await;
+        let item = self.events.open_items(&self.turn_id).into_iter().find(|item| item.id() == call_id);
+        let note = TurnNote::CallStarted { call_id: call_id.into(), item: item.map(Box::new) };
+        if let Err(error) = notes.add(&note).await {
+            self.broke(error.to_string());
+        }
+        self.broken().map_or(Ok(()), |error| Err(error.message))
     }
 
     /// Calls a tool of the client; `None` when the turn is stopped before it returns. Neither the thread's status nor

@@ -32,7 +32,7 @@ pub use head::{Head, preview, read as read_head, slim as slim_meta};
 pub use list::{BadCursor, BadQuery, Cursor, Kind, ListQuery, Page, cwd_spellings, page_limit};
 pub use memory::MemoryStore;
 pub use position::Position;
-pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, Writer};
+pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, TurnNotes, Writer};
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};

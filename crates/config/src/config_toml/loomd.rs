@@ -19,6 +19,8 @@ pub struct Loomd {
     /// Allows `process/*`, which runs programs outside of sandboxes, to clients on the network. Default: false. Clients
     /// of the same user on this machine may always use it.
     pub remote_processes: Option<bool>,
+    /// Whether turns that a killed server left unfinished are taken up at the next start. Default: `listening`.
+    pub recover_turns: Option<RecoverTurns>,
     /// Resource limits of sandboxed commands.
     pub limits: Option<CommandLimits>,
     /// What may be spent on model calls and tools. At 80% of a limit clients are warned, at 100% the turn fails with
@@ -29,6 +31,18 @@ pub struct Loomd {
     pub prices: BTreeMap<String, ModelPrice>,
     /// Whether a listener answers `GET /metrics`. Default: only a listener on a loopback address.
     pub metrics: Option<bool>,
+}
+
+/// When unfinished turns are taken up. Where they are not, they are shown as interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecoverTurns {
+    /// At every start, also of a server on stdio.
+    Always,
+    /// When a server starts that listens on a websocket or a unix socket.
+    #[default]
+    Listening,
+    Never,
 }
 
 /// Budgets. A request may state lower ones for its thread or turn.

@@ -41,6 +41,7 @@ mod private_home;
 mod published_servers;
 mod read_only;
 mod realtime;
+mod recovery;
 mod rehearsal;
 mod replay;
 mod reviews;
