@@ -269,6 +269,8 @@ impl TurnCx {
         if !self.until_watched().await {
             return None;
         }
+        // What is asked about is stored first: a process that takes the turn up asks the same again.
+        self.flush(Durability::Flushed).await;
         let request = params.into_request();
         let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use loomd_protocol::{
     OnDisconnect, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
     ThreadReplayReason, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus,
-    Turn as WireTurn, TurnStatus,
+    Turn as WireTurn, TurnItemsView, TurnStatus,
 };
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
+use super::running::in_progress;
 use super::running_turn::RunningTurn;
 use super::state::Thread;
 use crate::event::{EventId, MissedEvents};
@@ -571,8 +572,17 @@ impl Thread {
         if let Some(mut turns) = turns {
             turns.read_on(self.reader()?).await?;
             thread.turns = turns.finish();
-            if self.running.is_none() {
-                interrupt_open(&mut thread.turns);
+            match &self.running {
+                None => interrupt_open(&mut thread.turns),
+                // Its start may not be written yet.
+                Some(running) if thread.turns.iter().all(|turn| turn.id != running.turn_id()) => {
+                    let started_at = Some(running.cx.started.at.as_second());
+                    thread.turns.push(WireTurn { started_at, ..in_progress(running.turn_id().to_owned()) });
+                }
+                Some(_) => {}
+            }
+            for turn in &mut thread.turns {
+                turn.items_view = Some(TurnItemsView::Full);
             }
         }
         Ok(thread)

@@ -104,7 +104,7 @@ async fn a_turn_that_was_killed_while_the_model_answered_asks_it_again_and_ends(
     let (server, client, thread) = begin(&home, "never").await;
     let gate = Gate::new();
     model.reply(streamed(&["half ", "of it"]).wait(&gate));
-    let turn = client.start_turn(&thread, "go").await;
+    let turn = client.start_turn(&thread, "go").await.id;
     client.notification("item/agentMessage/delta").await;
     model.reply(message("all of it"));
     let (_server, client) = restarted(server, &home).await;
@@ -190,7 +190,7 @@ async fn input_that_was_acknowledged_is_not_lost_with_the_server() {
     let (server, client, thread) = begin(&home, "never").await;
     let gate = Gate::new();
     model.reply(streamed(&["half"]).wait(&gate));
-    let turn = client.start_turn(&thread, "first").await;
+    let turn = client.start_turn(&thread, "first").await.id;
     client.notification("item/agentMessage/delta").await;
     let mut steer = start_params(&thread, "second", "s");
     steer["expectedTurnId"] = json!(turn);
