@@ -13,7 +13,7 @@ use crate::recorded_turn::RecordedTurn;
 use crate::refusal::Refusal;
 use crate::tool_call::Call;
 use crate::turn::{AnswerWork, CallState, RecoveredCall, RecoveredTurn, TurnInput, Work};
-use crate::turn_notes::{NotedTurnInput, NotedWork, StartedNote, UnfinishedTurn};
+use crate::turn_notes::{NotedInput, NotedTurnInput, NotedWork, UnfinishedTurn};
 
 /// How often a turn is taken up again that records nothing in between. A turn that ends its process must not do so for
 /// ever.
@@ -42,7 +42,11 @@ impl Thread {
         let UnfinishedTurn { started, inputs, calls, queued } = unfinished;
         let seconds = started.started_at_ms.div_euclid(1000);
         let recorded = RecordedTurn::read(self.reader()?, &started.turn_id, seconds).await?;
-        let keys = inputs.iter().chain(input_of(&started)).filter_map(|input| input.client_id.as_ref());
+        let keys = inputs
+            .iter()
+            .chain(input_of(&started.work))
+            .chain(queued.iter().filter_map(|(_, work)| input_of(work)))
+            .filter_map(|input| input.client_id.as_ref());
         self.taken_up = keys.map(|key| serde_json::Value::from(key.as_str()).to_string()).collect();
         self.taken_up.insert(started.turn_id.clone());
         for (turn_id, work) in queued {
@@ -113,8 +117,8 @@ fn is_session(item: &ThreadItem, recorded: &RecordedTurn) -> bool {
     matches!(item, ThreadItem::CommandExecution { id, process_id: Some(_), .. } if !recorded.ends.contains_key(id))
 }
 
-fn input_of(started: &StartedNote) -> Option<&crate::turn_notes::NotedInput> {
-    match &started.work {
+fn input_of(work: &NotedWork) -> Option<&NotedInput> {
+    match work {
         NotedWork::Answer(answer) => match &answer.input {
             NotedTurnInput::User(input) => Some(input),
             _ => None,

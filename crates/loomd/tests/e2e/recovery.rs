@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use loomd_protocol::InitializeCapabilities;
-use loomd_testkit::model::{function_call, message, streamed};
+use loomd_testkit::model::{added, function_call, message, streamed, text_delta};
 use loomd_testkit::{Gate, Home, Peer, ScriptedModel, Signal, WsConnection, WsServer};
 use serde_json::{Value, json};
 
@@ -103,7 +103,8 @@ async fn a_turn_that_was_killed_while_the_model_answered_asks_it_again_and_ends(
     let home = home(&model);
     let (server, client, thread) = begin(&home, "never").await;
     let gate = Gate::new();
-    model.reply(streamed(&["half ", "of it"]).wait(&gate));
+    let begun = added(json!({ "type": "message", "role": "assistant", "id": "m1", "content": [] }));
+    model.reply(begun.then(text_delta("half ")).wait(&gate));
     let turn = client.start_turn(&thread, "go").await.id;
     client.notification("item/agentMessage/delta").await;
     model.reply(message("all of it"));
