@@ -248,6 +248,9 @@ impl TurnCx {
         pointless: impl Future<Output = ()>,
     ) -> Option<P::Decision> {
         let request = params.into_request();
+        if let Some(decision) = self.events.recalled_decision(&request) {
+            return P::decision(decision);
+        }
         let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {
             let open = if user_input { &mut status.questions } else { &mut status.approvals };
@@ -261,9 +264,9 @@ impl TurnCx {
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
-        open.resolve().await;
+        let resolution = open.resolve(decided).await;
         self.view.change(&self.events, |status| waiting(status, false)).await;
-        decided.and_then(P::decision)
+        resolution.decision.and_then(P::decision)
     }
 
     /// Calls a tool of the client; `None` when the turn is stopped before it returns. Neither the thread's status nor
@@ -275,7 +278,7 @@ impl TurnCx {
             decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
         };
-        decided.and_then(DynamicToolCallParams::decision)
+        decided.and_then(|decided| DynamicToolCallParams::decision(decided.decision))
     }
 
     /// Publishes that an item has started, unless the turn cannot write any more.

@@ -166,8 +166,7 @@ impl WorkStore {
             return shared.approvals_of_turn(id, turn_id).await;
         }
         self.read(Vec::new(), move |connection| {
-            let mut query =
-                connection.prepare_cached(&select("WHERE thread_id = ?1 AND turn_id = ?2 ORDER BY id"))?;
+            let mut query = connection.prepare_cached(&select("WHERE thread_id = ?1 AND turn_id = ?2 ORDER BY id"))?;
             query.query_map(params![id.to_string(), turn_id], read)?.collect()
         })
         .await
