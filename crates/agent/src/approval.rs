@@ -15,6 +15,7 @@ use loomd_protocol::{
     PermissionGrantScope, PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse,
     ToolRequestUserInputParams, ToolRequestUserInputResponse, server_call,
 };
+use loomd_store::rollout::{ApprovalAudit, AuditedDecider};
 use loomd_store::{ApprovalOutcome, Decider, StoredApproval};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
@@ -315,6 +316,26 @@ pub(crate) fn decision_word(decision: &JsonValue) -> String {
         return if answers.as_object().is_none_or(|answers| answers.is_empty()) { "decline" } else { "answer" }.into();
     }
     members.keys().next().cloned().unwrap_or_default()
+}
+
+/// The record of an approval that has ended; `None` while it is open.
+pub(crate) fn approval_audit(approval: &StoredApproval) -> Option<ApprovalAudit> {
+    let outcome = approval.outcome.as_ref()?;
+    Some(ApprovalAudit {
+        approval_id: approval.id.to_string(),
+        turn_id: approval.turn_id.clone(),
+        item_id: approval.item_id.clone(),
+        method: approval.method.clone(),
+        asked_at_ms: approval.asked_at_ms,
+        state: outcome.end.name().into(),
+        decision: outcome.decision.as_ref().map(decision_word),
+        decided_at_ms: outcome.at_ms,
+        decided_by: outcome.by.as_ref().map(|by| AuditedDecider {
+            connection: by.connection.clone(),
+            client: by.client.clone(),
+            role: by.role.clone(),
+        }),
+    })
 }
 
 /// The decider in place of a client: the deadline.

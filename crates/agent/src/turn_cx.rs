@@ -18,7 +18,7 @@ use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::approval::{ApprovalParams, ApprovalRequest, approval_audit};
 use crate::denials::Denials;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
@@ -264,7 +264,11 @@ impl TurnCx {
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
-        let resolution = open.resolve(decided).await;
+        let resolution = open.settle(decided).await;
+        if let Some(record) = resolution.ended.as_ref().and_then(approval_audit) {
+            self.record_while_open(&[Record::Approval(record)]).await;
+        }
+        open.resolve().await;
         self.view.change(&self.events, |status| waiting(status, false)).await;
         resolution.decision.and_then(P::decision)
     }

@@ -8,9 +8,10 @@ use loomd_protocol::{
 use loomd_store::{ApprovalEnd, Decider, FileStore, Options, Store, StoredApproval, ThreadId, WorkStore};
 use serde_json::json;
 
+use super::approvals::{OpenApproval, Resolution};
 use super::testing::{Received, log};
 use super::*;
-use crate::approval::{ApprovalDecision, ApprovalId, ApprovalParams, ApprovalRequest, DecideError};
+use crate::approval::{ApprovalDecision, ApprovalId, ApprovalParams, ApprovalRequest, DecideError, Decided};
 
 const TURN: &str = "turn";
 
@@ -58,6 +59,12 @@ impl Home {
     }
 }
 
+async fn resolved(mut open: OpenApproval<'_>, decided: Option<Decided>) -> Resolution {
+    let resolution = open.settle(decided).await;
+    open.resolve().await;
+    resolution
+}
+
 fn turn_completed() -> ServerNotification {
     let turn = Turn { id: TURN.into(), status: TurnStatus::Completed, ..Default::default() };
     ServerNotification::TurnCompleted(TurnCompletedNotification { thread_id: "t".into(), turn, usage: None })
@@ -90,7 +97,7 @@ async fn the_first_decision_about_an_approval_wins_and_is_stored_before_it_is_ac
         let second = events.decide(id, |_| Ok(decline()), decider("2")).await;
         assert_eq!(second, Err(DecideError::Decided(decider("1"))));
         assert_eq!(home.ends().await, [None], "nothing acts on it yet");
-        open.resolve(decided).await
+        resolved(open, decided).await
     });
     assert_eq!(resolution.decision, Some(accept()));
     let stored = home.stored().await;
@@ -128,8 +135,8 @@ async fn an_open_approval_is_asked_again_under_its_id_and_deadline_by_the_next_l
     assert_eq!(approvals[1].deadline, None);
     let _stored = approvals[0].decide(accept(), decider("1")).unwrap();
     let decided = open.decision().await;
-    assert_eq!(open.resolve(decided).await.decision, Some(accept()));
-    other.resolve(None).await;
+    assert_eq!(resolved(open, decided).await.decision, Some(accept()));
+    resolved(other, None).await;
     assert_eq!(home.ends().await, [Some(ApprovalEnd::Decided), Some(ApprovalEnd::Cancelled)]);
 }
 
@@ -140,20 +147,20 @@ async fn a_decision_of_an_earlier_load_counts_at_once_once_and_is_not_published(
     let mut open = events.request(patch("i", 1)).await;
     let _stored = events.approvals()[0].decide(accept(), decider("1")).unwrap();
     let decided = open.decision().await;
-    open.resolve(decided).await;
+    resolved(open, decided).await;
     let received = Arc::default();
     let events = home.load(&received);
     events.recall_approvals(TURN).await.unwrap();
     let other = events.request(patch("another", 1)).await;
     assert_eq!(kinds(&received), ["requested"], "a decision about another item does not count");
-    other.resolve(None).await;
+    resolved(other, None).await;
     let mut again = events.request(patch("i", 2)).await;
     let decided = again.decision().await;
-    assert_eq!(again.resolve(decided).await.decision, Some(accept()));
+    assert_eq!(resolved(again, decided).await.decision, Some(accept()));
     assert_eq!(kinds(&received), ["requested", "resolved"]);
     let third = events.request(patch("i", 2)).await;
     assert_eq!(events.approvals().len(), 1);
-    third.resolve(None).await;
+    resolved(third, None).await;
 }
 
 #[tokio::test]
@@ -178,14 +185,14 @@ async fn the_default_counts_at_the_deadline_also_when_that_passed_between_two_lo
     let events = home.load(&received);
     let mut open = events.request(patch("i", 1)).await;
     let decided = open.decision().await;
-    assert_eq!(open.resolve(decided).await.decision, Some(accept()));
+    assert_eq!(resolved(open, decided).await.decision, Some(accept()));
     drop(events.request(patch("left", 1)).await);
     let received = Arc::default();
     let events = home.load(&received);
     events.recall_approvals(TURN).await.unwrap();
     let mut open = events.request(patch("left", 1)).await;
     let decided = open.decision().await;
-    assert_eq!(open.resolve(decided).await.decision, Some(accept()));
+    assert_eq!(resolved(open, decided).await.decision, Some(accept()));
     assert_eq!(kinds(&received), [] as [&str; 0], "nobody could have decided");
     let stored = home.stored().await;
     assert_eq!(home.ends().await, [Some(ApprovalEnd::Expired), Some(ApprovalEnd::Expired)]);
@@ -213,7 +220,7 @@ async fn what_an_earlier_load_left_open_is_cancelled_with_the_next_approval() {
     let events = home.load(&received);
     let open = events.request(patch("new", 1)).await;
     assert_eq!(home.ends().await, [Some(ApprovalEnd::Cancelled), None]);
-    open.resolve(None).await;
+    resolved(open, None).await;
 }
 
 #[tokio::test]
@@ -229,7 +236,7 @@ async fn an_approval_that_cannot_be_stored_is_declined_and_the_clients_are_warne
     let events = home.load(&received);
     let mut open = events.request(patch("i", 1)).await;
     let decided = open.decision().await;
-    assert_eq!(open.resolve(decided).await.decision, Some(decline()));
+    assert_eq!(resolved(open, decided).await.decision, Some(decline()));
     assert_eq!(kinds(&received), ["warning"]);
 }
 
@@ -248,7 +255,7 @@ async fn approvals_of_an_ephemeral_thread_are_kept_in_memory() {
     stored.store(true, Ordering::Relaxed);
     let _stored = events.approvals()[0].decide(accept(), decider("1")).unwrap();
     let decided = open.decision().await;
-    assert_eq!(open.resolve(decided).await.decision, Some(accept()));
+    assert_eq!(resolved(open, decided).await.decision, Some(accept()));
     assert_eq!(events.kept.unstored(&query).len(), 0);
     let ended = events.kept.unstored(&loomd_store::ApprovalQuery { open: Some(false), ..query });
     assert_eq!(ended[0].outcome.as_ref().unwrap().end, ApprovalEnd::Decided);

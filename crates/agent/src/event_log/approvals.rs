@@ -193,7 +193,7 @@ impl EventLog {
 
 impl OpenApproval<'_> {
     /// Waits for the decision, or for the deadline; `None` when the approval is closed without one. Cancel-safe. It has
-    /// no effect before [`Self::resolve`] has stored it.
+    /// no effect before [`Self::settle`] has stored it.
     pub async fn decision(&mut self) -> Option<Decided> {
         if let Some(decision) = self.settled.clone() {
             return Some(Decided::settled(decision));
@@ -213,17 +213,21 @@ impl OpenApproval<'_> {
         }
     }
 
-    /// Closes the approval, stores its outcome and publishes that it is no longer waited for. A decision that cannot be
-    /// stored is replaced by one that allows nothing.
-    pub async fn resolve(mut self, decided: Option<Decided>) -> Resolution {
+    /// Closes the approval and stores its outcome. A decision that cannot be stored is replaced by one that allows
+    /// nothing.
+    pub async fn settle(&mut self, decided: Option<Decided>) -> Resolution {
         self.approval.close();
-        let resolution = match self.stored.take() {
-            Some(stored) => self.settle(stored, decided).await,
+        match self.stored.take() {
+            Some(stored) => self.store_outcome(stored, decided).await,
             None => Resolution { decision: decided.map(|decided| decided.decision), ended: None },
-        };
+        }
+    }
+
+    /// Publishes that the approval is no longer waited for.
+    pub async fn resolve(self) {
         self.withdraw();
         if self.event.is_none() {
-            return resolution;
+            return;
         }
         let _order = self.log.ordered().await;
         let (event, to) = {
@@ -234,10 +238,9 @@ impl OpenApproval<'_> {
         if !to.is_empty() {
             self.log.sink.send(Audience::Only(&to), &event).await;
         }
-        resolution
     }
 
-    async fn settle(&mut self, mut stored: StoredApproval, decided: Option<Decided>) -> Resolution {
+    async fn store_outcome(&mut self, mut stored: StoredApproval, decided: Option<Decided>) -> Resolution {
         let (log, request) = (self.log, &self.approval.request);
         let outcome = match decided.as_ref().map(outcome_of).transpose() {
             Ok(outcome) => Ok(outcome.unwrap_or_else(ApprovalOutcome::cancelled)),

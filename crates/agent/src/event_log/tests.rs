@@ -442,7 +442,8 @@ async fn an_open_approval_is_sent_once_to_a_client_that_comes_back_whether_it_ha
     let approval = &events.approvals()[0];
     let _stored = approval.decide(no_answers(), approval_tests::decider("1")).unwrap();
     let decided = open.decision().await;
-    open.resolve(decided).await;
+    open.settle(decided).await;
+    open.resolve().await;
     // Settled meanwhile: what was missed has the request and its end.
     assert_eq!(rejoin(&events, 4, before).await, Some(MissedEvents::Follow));
     assert_eq!(ids(&received, 4).len(), 3);

@@ -92,7 +92,8 @@ impl Caller for ThreadCaller {
                 decided = open.decision() => decided,
                 () = withdrawn.cancelled() => None,
             };
-            let resolution = open.resolve(decided).await;
+            let resolution = open.settle(decided).await;
+            open.resolve().await;
             self.view.change(&self.events, |status| status.approvals = status.approvals.saturating_sub(1)).await;
             let decided = resolution.decision.and_then(McpServerElicitationRequestParams::decision);
             decided.map_or_else(ElicitationAnswer::cancel, answer)
