@@ -1,9 +1,12 @@
 //! The event log of a thread. Every event gets its id here, is kept for a while, and is sent to the subscribers in the
 //! order of the ids. A client joins with a snapshot right after some event, and gets every later one exactly once.
 
+#[cfg(test)]
+mod approval_tests;
 mod approvals;
 mod join;
 mod joining;
+mod kept_approvals;
 mod open_items;
 mod recent;
 mod size;
@@ -23,7 +26,9 @@ use tokio::sync::{MutexGuard, Notify};
 use crate::approval::Approval;
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::{Audience, EventSink, Subscriber};
+pub(crate) use approvals::word;
 use joining::JoiningClient;
+pub(crate) use kept_approvals::KeptApprovals;
 use open_items::OpenItems;
 pub(crate) use recent::EventBudget;
 use recent::RecentEvents;
@@ -46,6 +51,8 @@ pub(crate) struct EventLog {
     tail_sent: Notify,
     /// A client has subscribed.
     subscribed: Notify,
+    /// The approvals of the thread, open and decided.
+    pub kept: Arc<KeptApprovals>,
 }
 
 struct LogState {
@@ -130,11 +137,22 @@ impl EventLog {
             tail: AtomicUsize::new(0),
             tail_sent: Notify::new(),
             subscribed: Notify::new(),
+            kept: Arc::default(),
         }
+    }
+
+    /// The same log with approvals that are kept elsewhere.
+    pub fn with_approvals(self, kept: KeptApprovals) -> Self {
+        Self { kept: Arc::new(kept), ..self }
     }
 
     /// Publishes a notification to the subscribers. `item/completed` of an item that is not open is dropped.
     pub async fn publish(&self, mut notification: ServerNotification) {
+        match &notification {
+            ServerNotification::TurnStarted(started) => self.kept.turn_started(&started.turn.id),
+            ServerNotification::TurnCompleted(completed) => self.kept.turn_ended(&completed.turn.id).await,
+            _ => {}
+        }
         let _order = self.ordered().await;
         let (event, to) = {
             let mut state = self.state.lock();

@@ -11,6 +11,7 @@ mod agent_tree;
 mod agents;
 mod app_requests;
 mod approval;
+mod approval_requests;
 mod busy;
 mod confinement;
 mod context;
@@ -86,7 +87,8 @@ mod working_directory;
 
 pub use agent::{Agent, AgentOptions, Caller, ForkThread, ResumeThread, StartThread};
 pub use app_requests::AccountApps;
-pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError};
+pub use approval::{Approval, ApprovalDecision, ApprovalId, ApprovalRequest, DecideError, PendingDecision};
+pub use approval_requests::{approval_state, decided_by};
 pub use confinement::{ClientCommand, not_spawned};
 pub use event::{Event, EventId, EventKind, MissedEvents};
 pub use event_sink::{Audience, EventSink, SendFuture, Subscriber};

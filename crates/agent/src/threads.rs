@@ -404,10 +404,12 @@ impl Threads {
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
         let (sink, budget) = (Arc::clone(&self.event_sink), Arc::clone(&self.services.event_budget));
-        let events = Arc::new(EventLog::new(sink, subscribers, next_epoch(), budget));
         let id = meta.id;
-        let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
+        let approvals = self.kept_approvals(id, &profile, Arc::clone(&view));
+        let events = EventLog::new(sink, subscribers, next_epoch(), budget).with_approvals(approvals);
+        let events = Arc::new(events);
+        let (ops, queue) = mpsc::channel(QUEUE);
         let host = Arc::new(self.downgrade());
         let mcp = Arc::new(ThreadServers::new(
             self.services.mcp.clone(),
@@ -612,6 +614,10 @@ impl Threads {
         let (answer, answered) = oneshot::channel();
         loaded.ops.send(op(Box::new(|result| _ = answer.send(result)))).await.ok()?;
         answered.await.ok()
+    }
+
+    pub(crate) fn all_loaded(&self) -> Vec<LoadedThread> {
+        self.lock().values().cloned().collect()
     }
 
     pub(crate) fn get(&self, id: ThreadId) -> Option<LoadedThread> {

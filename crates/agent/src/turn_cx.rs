@@ -19,7 +19,7 @@ use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::approval::{ApprovalParams, ApprovalRequest, approval_audit};
 use crate::denials::Denials;
 use crate::disconnect_policy::DisconnectPolicy;
 use crate::event_log::EventLog;
@@ -272,6 +272,9 @@ impl TurnCx {
         // What is asked about is stored first: a process that takes the turn up asks the same again.
         self.flush(Durability::Flushed).await;
         let request = params.into_request();
+        if let Some(decision) = self.events.recalled_decision(&request) {
+            return P::decision(decision);
+        }
         let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {
             let open = if user_input { &mut status.questions } else { &mut status.approvals };
@@ -285,9 +288,13 @@ impl TurnCx {
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
+        let resolution = open.settle(decided).await;
+        if let Some(record) = resolution.ended.as_ref().and_then(approval_audit) {
+            self.record_while_open(&[Record::Approval(record)]).await;
+        }
         open.resolve().await;
         self.view.change(&self.events, |status| waiting(status, false)).await;
-        decided.and_then(P::decision)
+        resolution.decision.and_then(P::decision)
     }
 
     /// Waits for a subscriber if the turn is to pause without one. Returns false when the turn is interrupted.
@@ -324,7 +331,7 @@ impl TurnCx {
             decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
         };
-        decided.and_then(DynamicToolCallParams::decision)
+        decided.and_then(|decided| DynamicToolCallParams::decision(decided.decision))
     }
 
     /// Publishes that an item has started, unless the turn cannot write any more.

@@ -37,6 +37,7 @@ pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};
 pub use work::{
-    ClaimedMessage, EarlierRequest, Enqueued, Goal, GoalChange, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED,
-    RequestKey, SharedWork, WorkStore,
+    ApprovalEnd, ApprovalOutcome, ApprovalQuery, ClaimedMessage, Decider, EarlierRequest, Enqueued, Goal, GoalChange,
+    MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED, RequestKey, Settled, SharedWork, StaleApprovals, StoredApproval,
+    WorkStore,
 };

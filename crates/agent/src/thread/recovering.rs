@@ -101,6 +101,8 @@ impl Thread {
             Some(work) => work,
             None => Work::Answer(Box::default()),
         };
+        // What was asked is asked under the same ids, and what was decided counts.
+        self.events.recall_approvals(&turn_id).await?;
         let prepared = self.prepare_turn().await?;
         self.note_turn(&turn_id, started_at, &mut work, queued_message, attempts).await?;
         tracing::info!(thread = %self.id, turn = %turn_id, interrupted, "an unfinished turn is taken up");

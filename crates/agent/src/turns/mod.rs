@@ -148,7 +148,7 @@ impl<P: ClosedTurns> Turns<P> {
                     self.add(ThreadItem::HookPrompt { id, fragments });
                 }
             }
-            Record::SessionMeta(_) | Record::TurnContext(_) => {}
+            Record::SessionMeta(_) | Record::TurnContext(_) | Record::Approval(_) => {}
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::AbsolutePathBuf;
+use loomd_protocol::{AbsolutePathBuf, ApprovalDefault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,8 @@ pub struct Loomd {
     /// The prices of models, by model or as `provider/model`, which takes precedence. Calls of other models count as free
     /// for budgets.
     pub prices: BTreeMap<String, ModelPrice>,
+    /// How long clients have for the approvals of turns.
+    pub approvals: Option<Approvals>,
     /// Whether a listener answers `GET /metrics`. Default: only a listener on a loopback address.
     pub metrics: Option<bool>,
 }
@@ -43,6 +45,19 @@ pub enum RecoverTurns {
     #[default]
     Listening,
     Never,
+}
+
+/// Approvals that no client decides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Approvals {
+    /// The seconds until the default decision counts, also when the server is restarted meanwhile. Default: approvals
+    /// stay open until a client decides or the turn ends.
+    pub timeout_sec: Option<u64>,
+    /// The decision after `timeout_sec`, without which it has no effect: `decline`, `accept` or `cancel`, which also
+    /// interrupts the turn. Questions get no answers, and forms with fields are not accepted. Default: `decline`.
+    #[serde(rename = "default")]
+    pub default_decision: Option<ApprovalDefault>,
 }
 
 /// Budgets. A request may state lower ones for its thread or turn.

@@ -49,6 +49,7 @@ mod schemas;
 mod signals;
 mod skills;
 mod socket_activation;
+mod stored_approvals;
 mod threads;
 mod two_servers;
 mod unix_socket;

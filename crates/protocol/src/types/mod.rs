@@ -2,6 +2,7 @@
 
 mod account;
 mod approval;
+mod approval_list;
 mod apps;
 mod budget;
 mod collaboration;
@@ -56,6 +57,7 @@ mod windows;
 
 pub use account::*;
 pub use approval::*;
+pub use approval_list::*;
 pub use apps::*;
 pub use budget::*;
 pub use collaboration::*;
