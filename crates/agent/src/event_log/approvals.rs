@@ -74,13 +74,11 @@ impl EventLog {
     /// Loads the stored approvals of a turn that goes on after a restart; how many there are. Each is used once by
     /// [`Self::request`] for the same request: one that is open is published again with the id and the deadline that it
     /// has, one that is decided is not published and has its decision at once.
-    #[allow(dead_code, reason = "for turns that go on after a restart")]
     pub async fn recall_approvals(&self, turn_id: &str) -> Result<usize, Error> {
         self.kept.recall(turn_id).await
     }
 
     /// Cancels the stored approvals of turns that ended with an earlier process.
-    #[allow(dead_code, reason = "for turns that do not go on after a restart")]
     pub async fn cancel_stale_approvals(&self) {
         self.kept.cancel_stale(None).await;
     }

@@ -574,6 +574,8 @@ impl Thread {
             self.begin_idle_work().await;
         }
         self.remove_notes().await;
+        // Those of turns that a killed process left, and that nobody took up.
+        self.events.cancel_stale_approvals().await;
     }
 
     /// What the end of a turn means for goals and for the queue.
