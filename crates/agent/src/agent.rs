@@ -137,6 +137,10 @@ impl Agent {
         Self { opener, threads: Threads::new(store, Arc::clone(&event_sink), services), event_sink }
     }
 
+    pub(crate) fn opener(&self) -> &Arc<Opener> {
+        &self.opener
+    }
+
     /// Where the configuration is read from.
     pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
         &self.opener.sources
@@ -225,8 +229,11 @@ impl Agent {
         };
         let reply: Reply<Opened> = Box::new(|opened| reply(opened.map(|opened| Resumed { opened, pages })));
         let reply = self.with_warning(&overrides, loaded, caller.subscriber, reply);
+        let on_disconnect = overrides.on_disconnect;
         let resolve = self.opener.resolver(overrides, Restore::Model, caller.client);
-        self.threads.resume_from(source, include_turns, after_event, resolve, caller.subscriber, reply).await;
+        self.threads
+            .resume_from(source, include_turns, after_event, on_disconnect, resolve, caller.subscriber, reply)
+            .await;
     }
 
     /// Gives a loaded thread the permission profile of a request to resume it, which otherwise leaves its settings as

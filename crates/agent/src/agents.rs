@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    AgentPath, Level, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn,
-    TurnStartParams, UserInput,
+    AgentPath, Level, OnDisconnect, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification,
+    ThreadStatus, Turn, TurnStartParams, UserInput,
 };
 use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
 use loomd_store::{Batch, Reader, ThreadId};
@@ -180,6 +180,7 @@ impl Threads {
             profile,
             conversation: None,
             position: Some(TreePosition { depth, agent_tree }),
+            on_disconnect: OnDisconnect::default(),
         };
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));

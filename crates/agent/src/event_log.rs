@@ -1,9 +1,12 @@
 //! The event log of a thread. Every event gets its id here, is kept for a while, and is sent to the subscribers in the
 //! order of the ids. A client joins with a snapshot right after some event, and gets every later one exactly once.
 
+#[cfg(test)]
+mod approval_tests;
 mod approvals;
 mod join;
 mod joining;
+mod kept_approvals;
 mod open_items;
 mod recent;
 mod size;
@@ -23,7 +26,9 @@ use tokio::sync::{MutexGuard, Notify};
 use crate::approval::Approval;
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::{Audience, EventSink, Subscriber};
+pub(crate) use approvals::word;
 use joining::JoiningClient;
+pub(crate) use kept_approvals::KeptApprovals;
 use open_items::OpenItems;
 pub(crate) use recent::EventBudget;
 use recent::RecentEvents;
@@ -44,6 +49,10 @@ pub(crate) struct EventLog {
     tail: AtomicUsize,
     /// A tail was sent, or dropped.
     tail_sent: Notify,
+    /// A client has subscribed.
+    subscribed: Notify,
+    /// The approvals of the thread, open and decided.
+    pub kept: Arc<KeptApprovals>,
 }
 
 struct LogState {
@@ -127,11 +136,23 @@ impl EventLog {
             state: Mutex::new(state),
             tail: AtomicUsize::new(0),
             tail_sent: Notify::new(),
+            subscribed: Notify::new(),
+            kept: Arc::default(),
         }
+    }
+
+    /// The same log with approvals that are kept elsewhere.
+    pub fn with_approvals(self, kept: KeptApprovals) -> Self {
+        Self { kept: Arc::new(kept), ..self }
     }
 
     /// Publishes a notification to the subscribers. `item/completed` of an item that is not open is dropped.
     pub async fn publish(&self, mut notification: ServerNotification) {
+        match &notification {
+            ServerNotification::TurnStarted(started) => self.kept.turn_started(&started.turn.id),
+            ServerNotification::TurnCompleted(completed) => self.kept.turn_ended(&completed.turn.id).await,
+            _ => {}
+        }
         let _order = self.ordered().await;
         let (event, to) = {
             let mut state = self.state.lock();
@@ -173,6 +194,21 @@ impl EventLog {
     pub fn subscribers(&self) -> Vec<Subscriber> {
         let state = self.state.lock();
         state.subscribers.iter().copied().chain(state.joining()).collect()
+    }
+
+    pub fn has_subscribers(&self) -> bool {
+        !self.state.lock().subscribers.is_empty()
+    }
+
+    /// Resolves when there is a subscriber. Cancel-safe.
+    pub async fn subscribed(&self) {
+        loop {
+            let subscribed = self.subscribed.notified();
+            if self.has_subscribers() {
+                return;
+            }
+            subscribed.await;
+        }
     }
 
     /// Ends a subscription: when this returns, all that was published before has been sent. `None` when there was

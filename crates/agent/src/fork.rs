@@ -196,7 +196,7 @@ impl Threads {
         let basis = Basis { thread: stored, last_turn: last_turn.as_ref(), changed: changed.as_ref() };
         let resolved = resolve(Some(basis))?;
         let mut meta = new_meta(form.id.unwrap_or_else(ThreadId::new), &resolved);
-        let ResolvedSettings { settings, profile, .. } = resolved;
+        let ResolvedSettings { settings, profile, on_disconnect, .. } = resolved;
         if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);
             thread.preview = stored.preview.clone().unwrap_or_default();
@@ -204,7 +204,10 @@ impl Threads {
             // An ephemeral thread has no rollout to read it from.
             let conversation = Some(Conversation::load(source).await.map_err(unloadable)?);
             let view = View::new(thread, Persistence::Ephemeral);
-            return Ok((PreparedThread { meta, view, reader, settings, profile, conversation, position: None }, turns));
+            return Ok((
+                PreparedThread { meta, view, reader, settings, profile, conversation, position: None, on_disconnect },
+                turns,
+            ));
         }
         meta.forked_from_id = Some(stored.id());
         meta.attached_to = form.attach.then(|| stored.id());
@@ -230,7 +233,10 @@ impl Threads {
         thread.project_id = self.inherit(stored.id(), meta.id).await;
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
-        Ok((PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None }, turns))
+        Ok((
+            PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None, on_disconnect },
+            turns,
+        ))
     }
 }
 

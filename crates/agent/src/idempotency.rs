@@ -106,8 +106,8 @@ impl Threads {
     ) {
         let ClaimedThread { id, lane, .. } = claimed;
         let turns = turns && !matches!(self.persistence(id), Some((Persistence::Pending | Persistence::Ephemeral, _)));
-        if let Err(reply) = self.join(id, turns, None, subscriber, reply).await {
-            self.resume_from(ResumeSource::Id(id, lane), turns, None, resolve, subscriber, reply).await;
+        if let Err(reply) = self.join(id, turns, None, None, subscriber, reply).await {
+            self.resume_from(ResumeSource::Id(id, lane), turns, None, None, resolve, subscriber, reply).await;
         }
     }
 }

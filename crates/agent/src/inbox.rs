@@ -26,6 +26,8 @@ pub(crate) enum Input {
 /// One message of the user.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct UserMessageInput {
+    /// The id of its item; a new one when `None`.
+    pub id: Option<String>,
     pub content: Vec<UserInput>,
     /// The client's own id of the message.
     pub client_id: Option<String>,
@@ -33,7 +35,7 @@ pub(crate) struct UserMessageInput {
 
 impl From<Vec<UserInput>> for UserMessageInput {
     fn from(content: Vec<UserInput>) -> Self {
-        Self { content, client_id: None }
+        Self { content, ..Self::default() }
     }
 }
 
@@ -78,10 +80,10 @@ impl Inbox {
         Ok(())
     }
 
-    /// Reserves an input; `None` when the inbox is closed.
+    /// Reserves an input; `None` when the inbox is closed or full.
     pub fn hold(self: &Arc<Self>) -> Option<InboxReservation> {
         let mut state = self.lock();
-        if state.closed {
+        if state.closed || state.inputs.len() + state.holds >= MAX_INPUTS {
             return None;
         }
         state.holds += 1;

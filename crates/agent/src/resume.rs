@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use loomd_protocol::{ContentItem, ResponseItem, Thread as WireThread, ThreadStatus};
+use loomd_protocol::{ContentItem, OnDisconnect, ResponseItem, Thread as WireThread, ThreadStatus};
 use loomd_store::rollout::{Record, UserMessage};
 use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
 
@@ -43,15 +43,17 @@ impl Threads {
             Source::Id(id) => ResumeSource::Id(id, self.lanes.enter(id).await),
             Source::Path(path) => ResumeSource::Path(path),
         };
-        self.resume_from(source, turns, None, resolve, subscriber, reply).await;
+        self.resume_from(source, turns, None, None, resolve, subscriber, reply).await;
     }
 
+    #[expect(clippy::too_many_arguments, reason = "each is another field of the request")]
     /// Like [`Self::resume`]; `after` is the last event that the client has.
     pub(crate) async fn resume_from(
         &self,
         source: ResumeSource,
         turns: bool,
         after: Option<EventId>,
+        on_disconnect: Option<OnDisconnect>,
         resolve: Resolve,
         subscriber: Subscriber,
         reply: Reply<Opened>,
@@ -63,7 +65,7 @@ impl Threads {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let reply = self.with_facts(id, reply).await;
-                let Err(reply) = self.join(id, turns, after, subscriber, reply).await else { return };
+                let Err(reply) = self.join(id, turns, after, on_disconnect, subscriber, reply).await else { return };
                 let opened = async { Ok((self.store.find(id, Some(false)).await?, self.store.open(id).await?)) };
                 match opened.await {
                     Ok((stored, reader)) => (stored, reader, reply, lane),
@@ -74,7 +76,10 @@ impl Threads {
                 Ok((stored, reader)) => {
                     let lane = self.lanes.enter(stored.id()).await;
                     let reply = self.with_facts(stored.id(), reply).await;
-                    let Err(reply) = self.join(stored.id(), turns, after, subscriber, reply).await else { return };
+                    let Err(reply) = self.join(stored.id(), turns, after, on_disconnect, subscriber, reply).await
+                    else {
+                        return;
+                    };
                     (stored, reader, reply, lane)
                 }
                 Err(error) => return reply(Err(unloadable_at(&path, error))),
@@ -91,6 +96,25 @@ impl Threads {
             Err(refusal) => reply(Err(refusal)),
         }
         drop(lane);
+    }
+
+    /// Loads a stored thread without a client.
+    pub(crate) async fn load_stored(
+        &self,
+        mut stored: StoredThread,
+        reader: Arc<dyn Reader>,
+        resolve: Resolve,
+        reason: LoadReason,
+        reply: Reply<Opened>,
+    ) {
+        match prepare(&mut stored, &*reader, false, resolve).await {
+            Ok((resolved, _)) => {
+                let mut thread = self.wire(&stored, &resolved.settings.model_provider);
+                thread.status = ThreadStatus::Idle;
+                self.load(loading(stored, reader, thread, resolved), Vec::new(), reason, reply);
+            }
+            Err(refusal) => reply(Err(refusal)),
+        }
     }
 
     /// A reply that shows what users added to the thread.
@@ -201,7 +225,7 @@ fn loading(
     resolved: ResolvedSettings,
 ) -> PreparedThread {
     let view = View::new(thread, Persistence::Stored);
-    let ResolvedSettings { settings, profile, .. } = resolved;
+    let ResolvedSettings { settings, profile, on_disconnect, .. } = resolved;
     PreparedThread {
         meta: stored.meta,
         view,
@@ -210,6 +234,7 @@ fn loading(
         profile,
         conversation: None,
         position: None,
+        on_disconnect,
     }
 }
 

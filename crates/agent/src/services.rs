@@ -1,6 +1,7 @@
 //! What all threads share, except the store.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use jiff::Zoned;
@@ -32,6 +33,8 @@ pub struct Services {
     /// What model calls, tools and turns spend.
     pub metering: Arc<Metering>,
     shell: OnceLock<Shell>,
+    /// Whether unfinished turns are noted for other processes.
+    notes_turns: AtomicBool,
 }
 
 impl Services {
@@ -47,7 +50,17 @@ impl Services {
             mcp: None,
             replayed: None,
             shell: OnceLock::new(),
+            notes_turns: AtomicBool::new(false),
         }
+    }
+
+    /// Notes unfinished turns from now on, so that another process can take them up.
+    pub(crate) fn note_turns(&self) {
+        self.notes_turns.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn notes_turns(&self) -> bool {
+        self.notes_turns.load(Ordering::Relaxed)
     }
 
     /// The services of a replay.

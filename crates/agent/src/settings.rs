@@ -8,9 +8,9 @@ use loomd_mcp::ServerSet;
 use loomd_model::{Catalogue, Identity, ModelInfo, Provider, Truncation};
 use loomd_protocol::{
     ActivePermissionProfile, ApprovalsReviewer, AskForApproval, Budget, CollaborationMode,
-    DeprecationNoticeNotification, DynamicToolSpec, JsonObject, JsonValue, ModeKind, MultiAgentMode, Personality,
-    ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings, ThreadSettings,
-    TurnStartParams,
+    DeprecationNoticeNotification, DynamicToolSpec, JsonObject, JsonValue, ModeKind, MultiAgentMode, OnDisconnect,
+    Personality, ReasoningEffort, ReasoningSummary, SandboxPolicy, ServiceTier, Settings as ModeSettings,
+    ThreadSettings, TurnStartParams,
 };
 use loomd_store::StoredThread;
 use loomd_store::rollout::{SandboxPolicy as StoredSandboxPolicy, StoredSettings, TruncationPolicy, TurnContext};
@@ -236,6 +236,8 @@ pub struct ResolvedSettings {
     pub thread_source: Option<String>,
     /// What a new thread may spend.
     pub budget: Option<Budget>,
+    /// What a running turn does when the last client is disconnected.
+    pub on_disconnect: OnDisconnect,
     /// Notices about the configuration, published after `thread/started`.
     pub notices: Vec<DeprecationNoticeNotification>,
 }

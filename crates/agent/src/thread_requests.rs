@@ -1,5 +1,5 @@
 //! Requests about a thread as a whole, loaded or not: its name, git facts, archive and deletion; for loaded threads
-//! also recent events and open approvals.
+//! also recent events.
 
 use std::sync::Arc;
 
@@ -9,7 +9,6 @@ use loomd_protocol::{
 };
 use loomd_store::{Error, GitPatch, ThreadId};
 
-use crate::approval::{Approval, ApprovalDecision, ApprovalId, DecideError};
 use crate::event::{Event, EventId, EventKind};
 use crate::event_sink::Audience;
 use crate::refusal::Refusal;
@@ -18,16 +17,6 @@ use crate::threads::Threads;
 use crate::view::Persistence;
 
 impl Threads {
-    /// The open approvals of a thread, in the order in which they were requested; none if it is not loaded.
-    pub fn approvals(&self, id: ThreadId) -> Vec<Arc<Approval>> {
-        self.get(id).map(|loaded| loaded.events.approvals()).unwrap_or_default()
-    }
-
-    /// Decides an open approval of a thread, for any front end. The first decision counts.
-    pub fn decide(&self, id: ThreadId, approval: ApprovalId, decision: ApprovalDecision) -> Result<(), DecideError> {
-        self.get(id).ok_or(DecideError::Unknown)?.events.decide(approval, decision)
-    }
-
     /// The events of a loaded thread after one of them. `None` when the log no longer reaches back that far.
     pub fn events_after(&self, id: ThreadId, after: EventId) -> Option<Vec<Event>> {
         self.get(id)?.events.after(after)

@@ -1,12 +1,14 @@
 //! All threads: the loaded ones, each with a task of its own, and the stored ones behind them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
-use loomd_protocol::{Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView};
+use loomd_protocol::{
+    OnDisconnect, Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView,
+};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId, WorkStore};
@@ -16,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
 use crate::conversation::Conversation;
+use crate::disconnect_policy::DisconnectPolicy;
 use crate::event::{EventId, next_epoch};
 use crate::event_log::EventLog;
 use crate::event_sink::{EventSink, Subscriber};
@@ -32,6 +35,7 @@ use crate::services::Services;
 use crate::settings::{Profile, ResolvedSettings, Settings};
 use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, ReloadMcpServers, Reply, Thread};
 use crate::tools::{BuiltInTools, ClientTools, McpTools, Role, ThreadTools, ToolSource};
+use crate::turn_notes::Notes;
 use crate::view::{Persistence, View};
 
 /// The size of a thread's request queue. Senders wait when it is full.
@@ -118,6 +122,7 @@ pub(crate) struct PreparedThread {
     pub conversation: Option<Conversation>,
     /// Its position in the tree of agents; `None` for a thread that a client started.
     pub position: Option<TreePosition>,
+    pub on_disconnect: OnDisconnect,
 }
 
 /// The position of an agent in its tree.
@@ -157,7 +162,7 @@ impl Threads {
         let persistence = if new.ephemeral { Persistence::Ephemeral } else { Persistence::Pending };
         let (mut thread, reader) = self.unstored(&meta, &new.resolved.settings, persistence);
         thread.project_id = new.project_id;
-        let ResolvedSettings { settings, profile, notices, .. } = new.resolved;
+        let ResolvedSettings { settings, profile, notices, on_disconnect, .. } = new.resolved;
         if !profile.has_environment {
             thread.environments = Some(Vec::new());
         }
@@ -169,6 +174,7 @@ impl Threads {
             profile,
             conversation: None,
             position: None,
+            on_disconnect,
         };
         self.load(loading, vec![subscriber], LoadReason::Started { notices }, reply);
     }
@@ -356,10 +362,11 @@ impl Threads {
         id: ThreadId,
         turns: bool,
         after: Option<EventId>,
+        on_disconnect: Option<OnDisconnect>,
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) -> Result<(), Reply<Opened>> {
-        match self.send(id, Op::Join { subscriber, turns, after, reply }).await {
+        match self.send(id, Op::Join { subscriber, turns, after, on_disconnect, reply }).await {
             Err(Op::Join { reply, .. }) => Err(reply),
             _ => Ok(()),
         }
@@ -391,16 +398,18 @@ impl Threads {
         first: LoadReason,
         reply: Reply<Opened>,
     ) {
-        let PreparedThread { meta, view, reader, settings, profile, conversation, position } = loading;
+        let PreparedThread { meta, view, reader, settings, profile, conversation, position, on_disconnect } = loading;
         let role = if position.is_some() { Role::Child } else { Role::Main };
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
         let subscriber = subscribers.first().copied();
         let (sink, budget) = (Arc::clone(&self.event_sink), Arc::clone(&self.services.event_budget));
-        let events = Arc::new(EventLog::new(sink, subscribers, next_epoch(), budget));
         let id = meta.id;
-        let (ops, queue) = mpsc::channel(QUEUE);
         let view = Arc::new(view);
+        let approvals = self.kept_approvals(id, &profile, Arc::clone(&view));
+        let events = EventLog::new(sink, subscribers, next_epoch(), budget).with_approvals(approvals);
+        let events = Arc::new(events);
+        let (ops, queue) = mpsc::channel(QUEUE);
         let host = Arc::new(self.downgrade());
         let mcp = Arc::new(ThreadServers::new(
             self.services.mcp.clone(),
@@ -429,6 +438,10 @@ impl Threads {
             mcp,
         };
         agent_tree.spending.set_budget(meta.budget.as_ref());
+        let notes = match role == Role::Main && reader.is_some() && self.services.replayed.is_none() {
+            true => Notes::new(&self.store, id),
+            false => None,
+        };
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {
@@ -463,6 +476,10 @@ impl Threads {
             unload_delay: None,
             instruction_sources: Arc::new([]),
             ephemeral_keys: WorkStore::default(),
+            notes: notes.clone().filter(|_| self.services.notes_turns()),
+            stale_notes: notes.filter(|_| !self.services.notes_turns()),
+            taken_up: HashSet::new(),
+            disconnect: Arc::new(DisconnectPolicy::new(on_disconnect)),
             left: None,
             watched: None,
         };
@@ -471,8 +488,16 @@ impl Threads {
             drop(loaded);
             let Some(subscriber) = subscriber else { return reply(Err(Refusal::failed("nobody asked for it"))) };
             tokio::spawn(async move {
-                if let Err(mpsc::error::SendError(Op::Join { reply, .. })) =
-                    other.ops.send(Op::Join { subscriber, turns: first.has_turns(), after: first.after(), reply }).await
+                if let Err(mpsc::error::SendError(Op::Join { reply, .. })) = other
+                    .ops
+                    .send(Op::Join {
+                        subscriber,
+                        turns: first.has_turns(),
+                        after: first.after(),
+                        on_disconnect: None,
+                        reply,
+                    })
+                    .await
                 {
                     reply(Err(Refusal::invalid(format!(
                         "thread {id} is closing; retry thread/resume after the thread is closed"
@@ -589,6 +614,10 @@ impl Threads {
         let (answer, answered) = oneshot::channel();
         loaded.ops.send(op(Box::new(|result| _ = answer.send(result)))).await.ok()?;
         answered.await.ok()
+    }
+
+    pub(crate) fn all_loaded(&self) -> Vec<LoadedThread> {
+        self.lock().values().cloned().collect()
     }
 
     pub(crate) fn get(&self, id: ThreadId) -> Option<LoadedThread> {

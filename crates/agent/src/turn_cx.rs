@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use loomd_model::{ModelInfo, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
-    ItemStartedNotification, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier, ThreadItem, TurnError,
+    ItemStartedNotification, OnDisconnect, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier,
+    ThreadItem, TurnError,
 };
 use loomd_store::rollout::{
     CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage, TurnTimes,
@@ -18,14 +19,16 @@ use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::approval::{ApprovalParams, ApprovalRequest, approval_audit};
 use crate::denials::Denials;
+use crate::disconnect_policy::DisconnectPolicy;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
 use crate::metering::Spending;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::turn_notes::{Notes, TurnNote};
 use crate::turns;
 use crate::view::{Status, View};
 
@@ -51,6 +54,10 @@ pub(crate) struct TurnCx {
     pub denials: Arc<Denials>,
     /// What the turn spends, and the budgets that limit it.
     pub spending: Arc<Spending>,
+    /// Where the progress of the turn is noted for another process; `None` where it is not.
+    pub notes: Option<Notes>,
+    /// What the turn does while no client watches it.
+    pub disconnect: Arc<DisconnectPolicy>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -89,6 +96,12 @@ impl TurnStart {
         Self { at: Timestamp::now(), clock: Instant::now() }
     }
 
+    /// The start of a turn that another process began.
+    pub fn at(at: Timestamp) -> Self {
+        let elapsed = Timestamp::now().duration_since(at).unsigned_abs();
+        Self { at, clock: Instant::now().checked_sub(elapsed).unwrap_or_else(Instant::now) }
+    }
+
     /// The times of a turn that ends now.
     pub fn times(&self) -> TurnTimes {
         let elapsed = i64::try_from(self.clock.elapsed().as_millis()).unwrap_or(i64::MAX);
@@ -122,6 +135,8 @@ impl TurnCx {
         realtime: Arc<RealtimeLink>,
         denials: Arc<Denials>,
         spending: Arc<Spending>,
+        notes: Option<Notes>,
+        disconnect: Arc<DisconnectPolicy>,
     ) -> Self {
         Self {
             thread,
@@ -136,6 +151,8 @@ impl TurnCx {
             realtime,
             denials,
             spending,
+            notes,
+            disconnect,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -216,6 +233,8 @@ impl TurnCx {
             realtime: Arc::clone(&self.realtime),
             denials: Arc::clone(&self.denials),
             spending: Arc::clone(&self.spending),
+            notes: self.notes.clone(),
+            disconnect: Arc::clone(&self.disconnect),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
@@ -247,7 +266,15 @@ impl TurnCx {
         params: P,
         pointless: impl Future<Output = ()>,
     ) -> Option<P::Decision> {
+        if !self.until_watched().await {
+            return None;
+        }
+        // What is asked about is stored first: a process that takes the turn up asks the same again.
+        self.flush(Durability::Flushed).await;
         let request = params.into_request();
+        if let Some(decision) = self.events.recalled_decision(&request) {
+            return P::decision(decision);
+        }
         let user_input = matches!(request, ApprovalRequest::UserInput(_));
         let waiting = |status: &mut Status, more: bool| {
             let open = if user_input { &mut status.questions } else { &mut status.approvals };
@@ -261,9 +288,38 @@ impl TurnCx {
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
+        let resolution = open.settle(decided).await;
+        if let Some(record) = resolution.ended.as_ref().and_then(approval_audit) {
+            self.record_while_open(&[Record::Approval(record)]).await;
+        }
         open.resolve().await;
         self.view.change(&self.events, |status| waiting(status, false)).await;
-        decided.and_then(P::decision)
+        resolution.decision.and_then(P::decision)
+    }
+
+    /// Waits for a subscriber if the turn is to pause without one. Returns false when the turn is interrupted.
+    pub async fn until_watched(&self) -> bool {
+        while self.disconnect.get() == OnDisconnect::Pause && !self.events.has_subscribers() {
+            tokio::select! {
+                () = self.events.subscribed() => {}
+                () = self.cancel.cancelled() => return false,
+            }
+        }
+        true
+    }
+
+    /// Notes that the effects of a call begin: whatever becomes of this process, the call is not carried out again. The
+    /// error is the output of a call that must not run, because that could not be noted.
+    pub async fn begin_effects(&self, call_id: &str) -> Result<(), String> {
+        let Some(notes) = &self.notes else { return Ok(()) };
+        // The call itself comes first.
+        self.flush(Durability::Flushed).await;
+        let item = self.events.open_items(&self.turn_id).into_iter().find(|item| item.id() == call_id);
+        let note = TurnNote::CallStarted { call_id: call_id.into(), item: item.map(Box::new) };
+        if let Err(error) = notes.add(&note).await {
+            self.broke(error.to_string());
+        }
+        self.broken().map_or(Ok(()), |error| Err(error.message))
     }
 
     /// Calls a tool of the client; `None` when the turn is stopped before it returns. Neither the thread's status nor
@@ -275,7 +331,7 @@ impl TurnCx {
             decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
         };
-        decided.and_then(DynamicToolCallParams::decision)
+        decided.and_then(|decided| DynamicToolCallParams::decision(decided.decision))
     }
 
     /// Publishes that an item has started, unless the turn cannot write any more.

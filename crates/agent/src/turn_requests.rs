@@ -186,7 +186,7 @@ impl Threads {
         };
         let TurnSteerParams { expected_turn_id: expected, input: content, client_user_message_id: client_id, .. } =
             params;
-        let input = UserMessageInput { content, client_id };
+        let input = UserMessageInput { id: None, content, client_id };
         let _lane = self.lanes.enter(id).await;
         if let Err(Op::Steer { reply, .. }) = self.send(id, Op::Steer { expected, input, key, reply }).await {
             reply(Err(Refusal::not_found(id)));

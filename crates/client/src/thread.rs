@@ -179,6 +179,7 @@ pub fn resume(thread_id: impl Into<String>) -> ThreadResumeParams {
         initial_turns_page: None,
         runtime_workspace_roots: None,
         after_event: None,
+        on_disconnect: None,
     }
 }
 

@@ -22,6 +22,7 @@ const READING: &[&str] = &[
     "account/rateLimits/read",
     "account/read",
     "account/usage/read",
+    "approval/list",
     "collaborationMode/list",
     "initialize",
     "mcpServerStatus/list",
@@ -41,13 +42,16 @@ const READING: &[&str] = &[
     "thread/unsubscribe",
 ];
 
+/// Decides an approval, as an answer to its server request does.
+const DECIDE: &str = "approval/decide";
+
 /// Params of `thread/resume` that change nothing about the thread.
 const RESUME: &[&str] = &["afterEvent", "excludeTurns", "initialTurnsPage", "threadId"];
 
 impl Role {
     /// Whether a request is accepted; the error is the message for the client.
     pub fn check_request(self, method: &str, params: Option<&str>) -> Result<(), String> {
-        if self == Self::Drive {
+        if self == Self::Drive || (method == DECIDE && self.may_answer()) {
             return Ok(());
         }
         if !READING.contains(&method) {
@@ -110,6 +114,8 @@ mod tests {
             assert_eq!(Role::Drive.check_request(method, None), Ok(()));
         }
         assert_eq!([Role::View, Role::Approve, Role::Drive].map(Role::may_answer), [false, true, true]);
+        let may_decide = |role: Role| role.check_request("approval/decide", None).is_ok();
+        assert_eq!([Role::View, Role::Approve, Role::Drive].map(may_decide), [false, true, true]);
     }
 
     #[test]

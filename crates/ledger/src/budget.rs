@@ -70,6 +70,7 @@ impl Spent {
                 self.tool_calls = self.tool_calls.saturating_add(turn.tool_calls);
                 self.time = self.time.saturating_add(Duration::from_millis(turn.duration_ms));
             }
+            Entry::Approval(_) => {}
         }
     }
 }

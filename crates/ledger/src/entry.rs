@@ -12,6 +12,7 @@ use crate::Money;
 pub enum Entry {
     Call(ModelCall),
     Turn(TurnWork),
+    Approval(EndedApproval),
 }
 
 /// A model call that has ended.
@@ -58,6 +59,32 @@ pub struct TurnWork {
     pub elapsed_ms: u64,
 }
 
+/// An approval that was decided or closed. It spends nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EndedApproval {
+    /// When it ended, in milliseconds since 1970.
+    pub at_ms: i64,
+    pub thread_id: String,
+    pub turn_id: String,
+    pub approval_id: String,
+    /// The method of the server request.
+    pub method: String,
+    pub asked_at_ms: i64,
+    /// `decided`, `expired` or `cancelled`.
+    pub state: String,
+    /// The decision in a word, without its content.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    /// The connection that decided, or what decided in place of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connection: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
+}
+
 /// How a model call ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -77,6 +104,7 @@ impl Entry {
         match self {
             Self::Call(call) => call.at_ms,
             Self::Turn(turn) => turn.at_ms,
+            Self::Approval(approval) => approval.at_ms,
         }
     }
 
@@ -85,6 +113,7 @@ impl Entry {
         let (own, root) = match self {
             Self::Call(call) => (&call.thread_id, &call.root_thread_id),
             Self::Turn(turn) => (&turn.thread_id, &turn.root_thread_id),
+            Self::Approval(approval) => (&approval.thread_id, &None),
         };
         own == thread_id || root.as_deref() == Some(thread_id)
     }

@@ -28,6 +28,7 @@ impl Summary {
                     }
                 }
                 Entry::Turn(turn) => summary.longest_turn_ms = summary.longest_turn_ms.max(turn.elapsed_ms),
+                Entry::Approval(_) => {}
             }
         }
         summary

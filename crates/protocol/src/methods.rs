@@ -78,6 +78,8 @@ client_requests! {
     experimental ThreadQueueStart "thread/queue/start" (ThreadQueueStartParams) -> ThreadQueueStartResponse;
     experimental ThreadSample "thread/sample" (ThreadSampleParams) -> ThreadSampleResponse;
     experimental ThreadSampleCancel "thread/sample/cancel" (ThreadSampleCancelParams) -> ThreadSampleCancelResponse;
+    stable ApprovalList "approval/list" (ApprovalListParams) -> ApprovalListResponse;
+    stable ApprovalDecide "approval/decide" (ApprovalDecideParams) -> ApprovalDecideResponse;
     stable ThreadList "thread/list" (ThreadListParams) -> ThreadListResponse {
         "thread/list.parentThreadId" if |p| present(&p.parent_thread_id), hides "parentThreadId";
         "thread/list.ancestorThreadId" if |p| present(&p.ancestor_thread_id), hides "ancestorThreadId";

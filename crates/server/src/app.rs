@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use loomd_accounts::{Accounts, Options as AccountOptions};
 use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
+use loomd_config::config_toml::RecoverTurns;
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_exec::Environment;
 use loomd_files::{Owner, Watches};
@@ -50,6 +51,8 @@ pub struct App {
     pub(crate) requests: RequestCount,
     /// Whether clients on the network may run programs outside of sandboxes.
     pub(crate) remote_processes: bool,
+    /// When unfinished turns are taken up.
+    recover_turns: RecoverTurns,
     /// Whether listeners answer `/metrics`; `None`: those that are reachable from this machine only.
     pub(crate) metrics: Option<bool>,
     store: FileStore,
@@ -119,6 +122,7 @@ impl App {
             identity: Identity::new(config),
             remote_processes: config.config.loomd.as_ref().and_then(|own| own.remote_processes).unwrap_or(false),
             metrics: config.config.loomd.as_ref().and_then(|own| own.metrics),
+            recover_turns: config.config.loomd.as_ref().and_then(|own| own.recover_turns).unwrap_or_default(),
             server_requests,
             files: Files::default(),
             watches: Watches::new(watched(Arc::clone(&connections))),
@@ -135,6 +139,19 @@ impl App {
     /// served.
     pub async fn load_requirements(&self) {
         Cloud::begin(&self.sources.home, &self.accounts, &self.sources.live.managed).await;
+    }
+
+    /// Takes up the turns that other processes left unfinished, if that is configured. To be called before clients are
+    /// served.
+    pub(crate) async fn recover_turns(&self, listens: bool) {
+        let recovers = match self.recover_turns {
+            RecoverTurns::Always => true,
+            RecoverTurns::Listening => listens,
+            RecoverTurns::Never => false,
+        };
+        if recovers {
+            self.agent.recover_turns().await;
+        }
     }
 
     /// Resolves when no turn is running.

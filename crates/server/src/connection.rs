@@ -26,7 +26,7 @@ use tracing::{Instrument, debug, error, info, info_span, warn};
 use crate::answer::AnswerSlot;
 use crate::app::App;
 use crate::connections::{Client, ConnectionId, Recipient};
-use crate::context::Context;
+use crate::context::{Context, decider};
 use crate::dispatch::dispatch;
 use crate::identity;
 use crate::in_flight::{InFlight, Kind};
@@ -192,7 +192,8 @@ impl Connection {
             }
             return;
         }
-        if !self.app.server_requests.answer(self.id, id, answer)
+        let by = || decider(self.id, self.client.as_deref(), self.role);
+        if !self.app.server_requests.answer(self.id, id, answer, by)
             && let Some(count) = self.unexpected.admit()
         {
             warn!(count, "ignoring a response to an unknown server request");
@@ -286,6 +287,7 @@ impl Connection {
             processes: Arc::clone(&self.processes),
             spawned: Arc::clone(&self.spawned),
             samples: Arc::clone(&self.samples),
+            role: self.role,
             may_run_processes: self.transport != REMOTE || self.app.remote_processes,
             answer: AnswerSlot::new(id, Arc::clone(&self.outbound)),
         };

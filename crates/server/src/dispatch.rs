@@ -6,10 +6,10 @@ use loomd_protocol::{Call, ClientRequest, RpcError, call, for_each_client_reques
 use crate::answer::Handled;
 use crate::context::Context;
 use crate::handlers::{
-    account, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs, git, goals,
-    history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process, projects, queue,
-    read_state, realtime, sample, search, sections, services, settings, skills, summary, terminals, thread,
-    thread_list, thread_search, turn, usage, windows,
+    account, approval, apps, attachments, command_exec, config, diagnostics, external_agent, features, feedback, fs,
+    git, goals, history, hooks, marketplace, mcp, mcp_direct, mcp_login, memory, mock, model, plugin, process,
+    projects, queue, read_state, realtime, sample, search, sections, services, settings, skills, summary, terminals,
+    thread, thread_list, thread_search, turn, usage, windows,
 };
 
 /// A method that this server answers.
@@ -111,6 +111,8 @@ handlers! {
     ThreadQueueDelete => queue::delete;
     ThreadQueueReorder => queue::reorder;
     ThreadQueueStart => queue::start;
+    ApprovalList => approval::list;
+    ApprovalDecide => approval::decide;
     ThreadList => thread_list::list;
     ThreadSample => sample::sample;
     ThreadSampleCancel => sample::cancel;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use loomd_agent::Approval;
 use loomd_protocol::{JsonValue, RequestId, RpcError, ServerRequest};
+use loomd_store::Decider;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -106,7 +107,13 @@ impl ServerRequests {
     }
 
     /// Takes an answer; false when the request was not sent to the connection, or has been answered.
-    pub fn answer(&self, connection: ConnectionId, id: &RequestId, answer: Result<&RawValue, RpcError>) -> bool {
+    pub fn answer(
+        &self,
+        connection: ConnectionId,
+        id: &RequestId,
+        answer: Result<&RawValue, RpcError>,
+        by: impl FnOnce() -> Decider,
+    ) -> bool {
         let RequestId::Integer(id) = id else { return false };
         let mut requests = self.lock();
         if !requests.get(id).is_some_and(|open| open.sent_to.contains(&connection)) {
@@ -118,7 +125,7 @@ impl ServerRequests {
             serde_json::from_str(result.get()).map_err(|error| RpcError::internal(error.to_string()))
         });
         match open.waiting {
-            AnswerTarget::Turn(approval) => approval.decide(decision(&approval.request, answer)).is_ok(),
+            AnswerTarget::Turn(approval) => approval.decide(decision(&approval.request, answer), by()).is_ok(),
             AnswerTarget::Process(waiting) => waiting.send(answer).is_ok(),
         }
     }
@@ -130,7 +137,7 @@ impl ServerRequests {
 
 #[cfg(test)]
 mod tests {
-    use loomd_agent::{ApprovalDecision, ApprovalRequest};
+    use loomd_agent::{ApprovalDecision, ApprovalRequest, PendingDecision};
     use loomd_protocol::{ChatgptAuthTokensRefreshParams, ChatgptAuthTokensRefreshReason, FileChangeApprovalDecision};
     use serde_json::json;
 
@@ -139,10 +146,14 @@ mod tests {
     const FIRST: ConnectionId = ConnectionId(1);
     const SECOND: ConnectionId = ConnectionId(2);
 
-    fn approval() -> (Arc<Approval>, oneshot::Receiver<ApprovalDecision>) {
+    fn approval() -> (Arc<Approval>, PendingDecision) {
         let params = json!({ "threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 0 });
         let (approval, decision) = Approval::new(ApprovalRequest::Patch(serde_json::from_value(params).unwrap()));
         (Arc::new(approval), decision)
+    }
+
+    fn by() -> Decider {
+        Decider { connection: "1".into(), client: None, role: None }
     }
 
     fn accept() -> Box<RawValue> {
@@ -155,12 +166,12 @@ mod tests {
         let (approval, mut decision) = approval();
         let sent = requests.open_approval(&approval, &[FIRST]).unwrap();
         assert!(sent.json(false).starts_with(br#"{"method":"item/fileChange/requestApproval","id":0,"#), "{sent:?}");
-        assert!(!requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
+        assert!(!requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept()), by));
         // As when it joins.
         assert_eq!(requests.open_approval(&approval, &[SECOND]), Some(sent));
-        assert!(requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept())));
-        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
-        assert_eq!(decision.try_recv(), Ok(ApprovalDecision::Patch(FileChangeApprovalDecision::Accept)));
+        assert!(requests.answer(SECOND, &RequestId::Integer(0), Ok(&accept()), by));
+        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept()), by));
+        assert_eq!(decision.try_recv(), Some(ApprovalDecision::Patch(FileChangeApprovalDecision::Accept)));
     }
 
     #[test]
@@ -170,12 +181,12 @@ mod tests {
         requests.open_approval(&withdrawn, &[FIRST]).unwrap();
         withdrawn.close();
         requests.withdraw(&withdrawn);
-        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert!(!requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept()), by));
         assert_eq!(requests.open_approval(&withdrawn, &[SECOND]), None);
         let (decided, _waiting) = approval();
         requests.open_approval(&decided, &[FIRST]).unwrap();
-        decided.decide(decided.request.declined("")).unwrap();
-        assert!(!requests.answer(FIRST, &RequestId::Integer(1), Ok(&accept())));
+        let _stored = decided.decide(decided.request.declined(""), by()).unwrap();
+        assert!(!requests.answer(FIRST, &RequestId::Integer(1), Ok(&accept()), by));
         assert!(requests.lock().is_empty());
     }
 
@@ -186,7 +197,7 @@ mod tests {
         let params = ChatgptAuthTokensRefreshParams { reason, previous_account_id: None };
         let request = ServerRequest::ChatgptAuthTokensRefresh(params);
         let mut open = requests.open(vec![FIRST], &request).unwrap();
-        assert!(requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept())));
+        assert!(requests.answer(FIRST, &RequestId::Integer(0), Ok(&accept()), by));
         assert_eq!(open.answer.try_recv(), Ok(Ok(json!({ "decision": "accept" }))));
         drop(requests.open(vec![FIRST], &request).unwrap());
         assert!(requests.lock().is_empty());

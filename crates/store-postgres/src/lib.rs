@@ -9,6 +9,7 @@
 
 mod address;
 mod append;
+mod approvals;
 mod database;
 mod error;
 mod facts;

@@ -8,7 +8,7 @@ pub const VERSION: i32 = MIGRATIONS.len() as i32;
 pub(crate) const MIGRATION_LOCK: i64 = 0x6c6f_6f6d_6401;
 
 /// The migrations, in order. The first leads to version 1.
-pub(crate) const MIGRATIONS: [&str; 1] = [FIRST];
+pub(crate) const MIGRATIONS: [&str; 2] = [FIRST, APPROVALS];
 
 /// `event.seq` counts the records of a thread from 0; `thread.end_seq` is the next one. A record above 64 KiB is in
 /// `blob`. Columns of `thread` are null until the session metadata was appended; the ones beside `meta` and `preview`
@@ -108,4 +108,28 @@ CREATE TABLE loomd.started (
     at timestamptz NOT NULL,
     PRIMARY KEY (thread_id, client_id, digest)
 );
+";
+
+/// The approvals of turns. `params` and `decision` are JSON; they are text because JSON may have NULs in strings, which
+/// `jsonb` has not.
+const APPROVALS: &str = "
+CREATE TABLE loomd.approval (
+    id uuid PRIMARY KEY,
+    thread_id uuid NOT NULL,
+    turn_id text NOT NULL,
+    item_id text NOT NULL,
+    method text NOT NULL,
+    params text NOT NULL,
+    asked_at_ms bigint NOT NULL,
+    deadline_ms bigint,
+    default_decision text,
+    state text NOT NULL,
+    decision text,
+    decided_at_ms bigint,
+    connection text,
+    client text,
+    role text
+);
+CREATE INDEX approval_by_thread ON loomd.approval (thread_id, id);
+CREATE INDEX open_approval ON loomd.approval (id) WHERE state = 'open';
 ";

@@ -1,12 +1,13 @@
-//! Goals and queues in the database. Changes of one thread's goal or queue take turns.
+//! Goals and queues in the database. Changes of one thread's goal or queue take turns. Approvals are in
+//! `approvals.rs`.
 
 use std::sync::Arc;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use loomd_protocol::{ThreadGoalStall, ThreadGoalStatus, UserInput};
 use loomd_store::{
-    Answer, ClaimedMessage, Enqueued, Goal, GoalChange, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED, Result,
-    SharedWork, ThreadId,
+    Answer, ApprovalOutcome, ApprovalQuery, ClaimedMessage, Enqueued, Goal, GoalChange, MAX_QUEUED, QueuePage,
+    QueuedMessage, REMEMBERED, Result, Settled, SharedWork, StaleApprovals, StoredApproval, ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -19,7 +20,7 @@ use crate::text::storable;
 /// Tells this lock apart from others on the same thread.
 const LOCK: i64 = 1;
 
-pub(crate) struct PostgresWork(Arc<Database>);
+pub(crate) struct PostgresWork(pub(crate) Arc<Database>);
 
 /// A goal as it is written.
 #[derive(Serialize, Deserialize)]
@@ -43,7 +44,7 @@ impl PostgresWork {
         Self(database)
     }
 
-    fn failed(&self, error: tokio_postgres::Error) -> loomd_store::Error {
+    pub(crate) fn failed(&self, error: tokio_postgres::Error) -> loomd_store::Error {
         self.0.place.query(&error)
     }
 
@@ -56,7 +57,7 @@ impl PostgresWork {
         Ok(transaction)
     }
 
-    async fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
+    pub(crate) async fn commit(&self, transaction: Transaction<'_>) -> Result<()> {
         transaction.commit().await.map_err(|error| self.failed(error))
     }
 
@@ -91,7 +92,7 @@ impl SharedWork for PostgresWork {
         Box::pin(async move {
             let mut client = self.0.client().await?;
             let transaction = self.locked(&mut client, id).await?;
-            for table in ["goal", "queue", "started"] {
+            for table in ["goal", "queue", "started", "approval"] {
                 let delete = format!("DELETE FROM loomd.{table} WHERE thread_id = $1");
                 transaction.execute(&delete, &[id.as_uuid()]).await.map_err(|error| self.failed(error))?;
             }
@@ -297,6 +298,30 @@ impl SharedWork for PostgresWork {
             forgotten.map_err(|error| self.failed(error))?;
             self.commit(transaction).await
         })
+    }
+
+    fn ask_approval(&self, approval: StoredApproval, stale: Option<StaleApprovals>) -> Answer<'_, ()> {
+        Box::pin(self.insert_approval(approval, stale))
+    }
+
+    fn settle_approval(&self, id: Uuid, outcome: ApprovalOutcome) -> Answer<'_, Settled> {
+        Box::pin(self.end_approval(id, outcome))
+    }
+
+    fn cancel_stale_approvals(&self, id: ThreadId, stale: StaleApprovals) -> Answer<'_, usize> {
+        Box::pin(async move { self.cancel_stale(&self.0.client().await?, id, &stale).await })
+    }
+
+    fn approval(&self, id: Uuid) -> Answer<'_, Option<StoredApproval>> {
+        Box::pin(async move { self.find_approval(&self.0.client().await?, id).await })
+    }
+
+    fn approvals_of_turn(&self, id: ThreadId, turn_id: String) -> Answer<'_, Vec<StoredApproval>> {
+        Box::pin(self.turn_approvals(id, turn_id))
+    }
+
+    fn approvals(&self, query: ApprovalQuery) -> Answer<'_, Vec<StoredApproval>> {
+        Box::pin(self.approval_page(query))
     }
 }
 

@@ -32,11 +32,12 @@ pub use head::{Head, preview, read as read_head, slim as slim_meta};
 pub use list::{BadCursor, BadQuery, Cursor, Kind, ListQuery, Page, cwd_spellings, page_limit};
 pub use memory::MemoryStore;
 pub use position::Position;
-pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, Writer};
+pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, TurnNotes, Writer};
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;
 pub use window::{StoredLine, Window};
 pub use work::{
-    ClaimedMessage, EarlierRequest, Enqueued, Goal, GoalChange, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED,
-    RequestKey, SharedWork, WorkStore,
+    ApprovalEnd, ApprovalOutcome, ApprovalQuery, ClaimedMessage, Decider, EarlierRequest, Enqueued, Goal, GoalChange,
+    MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED, RequestKey, Settled, SharedWork, StaleApprovals, StoredApproval,
+    WorkStore,
 };

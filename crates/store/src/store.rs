@@ -64,6 +64,11 @@ pub trait Store: Send + Sync {
     /// The goals and queues of the threads.
     fn work(&self) -> &WorkStore;
 
+    /// The notes about unfinished turns; `None` for a store that keeps none.
+    fn turn_notes(&self) -> Option<&dyn TurnNotes> {
+        None
+    }
+
     /// What only a store of files can do; `None` for other stores.
     fn files(&self) -> Option<&dyn FileBacked> {
         None
@@ -107,6 +112,25 @@ pub trait Writer: Lease {
     /// Fails with [`crate::Error::StaleLease`] when the lease was taken over, and with [`crate::Error::NotFound`] when a
     /// stored thread is gone: it is not made anew.
     fn append(&mut self, batch: Batch, durability: Durability) -> Answer<'_, Appended>;
+}
+
+/// Notes about the unfinished turns of threads, from which another process takes them up. They survive the end of the
+/// process, and are written by the holder of the thread's lease only. The store does not interpret them.
+pub trait TurnNotes: Send + Sync {
+    /// Replaces the notes of a thread by these lines, each with its line break: whole or not at all.
+    fn replace(&self, id: ThreadId, lines: Vec<u8>) -> Answer<'_, ()>;
+
+    /// Appends a line, with its line break, to the notes of a thread that has some.
+    fn add(&self, id: ThreadId, line: Vec<u8>) -> Answer<'_, ()>;
+
+    /// The notes of a thread. The last line may lack its end. Empty when there are none.
+    fn read(&self, id: ThreadId) -> Answer<'_, Vec<u8>>;
+
+    /// Removes the notes of a thread, if there are any.
+    fn remove(&self, id: ThreadId) -> Answer<'_, ()>;
+
+    /// The threads that have notes, in the order of their ids.
+    fn threads(&self) -> Answer<'_, Vec<ThreadId>>;
 }
 
 /// What a store of files offers besides: the protocol shows the path of a thread, and can resume from one.

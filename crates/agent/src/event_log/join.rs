@@ -156,6 +156,7 @@ impl HeldJoin<'_> {
             self.log.sink.send(Audience::Only(&[self.subscriber]), event).await;
         }
         self.log.state.lock().subscribe(self.subscriber);
+        self.log.subscribed.notify_waiters();
         self.log.tail_sent.notify_waiters();
     }
 }

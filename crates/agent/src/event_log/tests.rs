@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::testing::{Received, log};
 use super::*;
-use crate::approval::{ApprovalDecision, ApprovalParams, DecideError};
+use crate::approval::{ApprovalDecision, ApprovalParams};
 use crate::event::{MissedEvents, next_epoch};
 
 const TURN: &str = "turn";
@@ -352,25 +352,6 @@ async fn an_event_counts_for_the_text_that_it_carries() {
 }
 
 #[tokio::test]
-async fn the_first_decision_about_an_approval_wins() {
-    let received = Arc::new(Received::default());
-    let events = log(&received, &[1]);
-    let mut open = events.request(question().into_request()).await;
-    let approvals = events.approvals();
-    let [approval] = &approvals[..] else { panic!("{approvals:?}") };
-    let wrong = ApprovalDecision::Patch(loomd_protocol::FileChangeApprovalDecision::Accept);
-    assert_eq!(events.decide(approval.id, wrong), Err(DecideError::WrongKind { expected: "user input" }));
-    assert_eq!(events.decide(approval.id, no_answers()), Ok(()));
-    assert_eq!(events.decide(approval.id, no_answers()), Err(DecideError::Closed));
-    assert_eq!(open.decision().await, Some(no_answers()));
-    open.resolve().await;
-    assert_eq!(events.decide(approval.id, no_answers()), Err(DecideError::Unknown));
-    assert_eq!(*received.withdrawn.lock(), [approval.id]);
-    let kinds: Vec<_> = received.events().into_iter().map(|(_, event)| event.kind).collect();
-    assert!(matches!(&kinds[..], [EventKind::ApprovalRequested(_), EventKind::ApprovalResolved(_)]), "{kinds:?}");
-}
-
-#[tokio::test]
 async fn a_client_that_joins_gets_the_open_approvals_with_the_ids_that_they_had() {
     let received = Arc::new(Received::default());
     let events = log(&received, &[1]);
@@ -458,9 +439,10 @@ async fn an_open_approval_is_sent_once_to_a_client_that_comes_back_whether_it_ha
         assert_eq!(got.len(), 2, "{got:?}");
         assert_eq!(got[0], asked);
     }
-    let id = events.approvals()[0].id;
-    events.decide(id, no_answers()).unwrap();
-    open.decision().await.unwrap();
+    let approval = &events.approvals()[0];
+    let _stored = approval.decide(no_answers(), approval_tests::decider("1")).unwrap();
+    let decided = open.decision().await;
+    open.settle(decided).await;
     open.resolve().await;
     // Settled meanwhile: what was missed has the request and its end.
     assert_eq!(rejoin(&events, 4, before).await, Some(MissedEvents::Follow));

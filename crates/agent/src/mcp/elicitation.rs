@@ -89,11 +89,13 @@ impl Caller for ThreadCaller {
             let mut open = self.events.request(params.into_request()).await;
             let decided = tokio::select! {
                 biased;
-                decided = open.decision() => decided.and_then(McpServerElicitationRequestParams::decision),
+                decided = open.decision() => decided,
                 () = withdrawn.cancelled() => None,
             };
+            let resolution = open.settle(decided).await;
             open.resolve().await;
             self.view.change(&self.events, |status| status.approvals = status.approvals.saturating_sub(1)).await;
+            let decided = resolution.decision.and_then(McpServerElicitationRequestParams::decision);
             decided.map_or_else(ElicitationAnswer::cancel, answer)
         })
     }

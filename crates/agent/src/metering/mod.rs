@@ -16,8 +16,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::civil::Date;
-use loomd_ledger::{Entry, Ledger, Limit, Spent, Writer, today};
+use loomd_ledger::{EndedApproval, Entry, Ledger, Limit, Spent, Writer, today};
+use loomd_store::StoredApproval;
 use parking_lot::Mutex;
+
+use crate::approval::decision_word;
 
 use budgets::{Budgets, Scope};
 pub use counts::{CallCount, CountedOutcome, Counts, Snapshot};
@@ -77,6 +80,25 @@ impl Metering {
     /// Entries that could not be written, and those that wait to be.
     pub fn backlog(&self) -> (u64, usize) {
         (self.writer.lost(), self.writer.queued())
+    }
+
+    /// Appends an approval that has ended to the ledger.
+    pub(crate) fn approval_ended(&self, approval: &StoredApproval) {
+        let Some(outcome) = &approval.outcome else { return };
+        let by = outcome.by.as_ref();
+        self.push(Entry::Approval(EndedApproval {
+            at_ms: outcome.at_ms,
+            thread_id: approval.thread_id.to_string(),
+            turn_id: approval.turn_id.clone(),
+            approval_id: approval.id.to_string(),
+            method: approval.method.clone(),
+            asked_at_ms: approval.asked_at_ms,
+            state: outcome.end.name().into(),
+            decision: outcome.decision.as_ref().map(decision_word),
+            connection: by.map(|by| by.connection.clone()),
+            client: by.and_then(|by| by.client.clone()),
+            role: by.and_then(|by| by.role.clone()),
+        }));
     }
 
     fn push(&self, entry: Entry) {

@@ -1,8 +1,8 @@
 //! The client that opens a thread, and the settings that it names.
 
 use loomd_protocol::{
-    ApprovalsReviewer, AskForApproval, Budget, DynamicToolSpec, JsonObject, Personality, SandboxSetting, ServiceTier,
-    ThreadForkParams, ThreadResumeParams, ThreadStartParams,
+    ApprovalsReviewer, AskForApproval, Budget, DynamicToolSpec, JsonObject, OnDisconnect, Personality, SandboxSetting,
+    ServiceTier, ThreadForkParams, ThreadResumeParams, ThreadStartParams,
 };
 
 /// The identity of the client that opens a thread.
@@ -48,11 +48,13 @@ pub struct ThreadOverrides {
     pub thread_source: Option<String>,
     /// What a new thread may spend.
     pub budget: Option<Budget>,
+    /// What a running turn does when the last client is disconnected.
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 /// The params of the three methods that open a thread have these fields in common.
 macro_rules! overrides_from {
-    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $budget:expr, $raw_events:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $budget:expr, $on_disconnect:expr, $raw_events:expr) => {
         impl From<&mut $params> for ThreadOverrides {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -71,6 +73,7 @@ macro_rules! overrides_from {
                     dynamic_tools: $dynamic_tools(&mut *params),
                     thread_source: $thread_source(&mut *params),
                     budget: $budget(&mut *params),
+                    on_disconnect: $on_disconnect(&mut *params),
                     raw_events: $raw_events(params),
                     without_environment: false,
                 }
@@ -85,6 +88,7 @@ overrides_from!(
     |params: &mut ThreadStartParams| params.dynamic_tools.take(),
     |params: &mut ThreadStartParams| params.thread_source.take(),
     |params: &mut ThreadStartParams| params.budget.take(),
+    |params: &mut ThreadStartParams| params.on_disconnect,
     |params: &mut ThreadStartParams| params.experimental_raw_events
 );
 overrides_from!(
@@ -93,6 +97,7 @@ overrides_from!(
     |_| None,
     |_| None,
     |_| None,
+    |params: &mut ThreadResumeParams| params.on_disconnect,
     |_| { false }
 );
 overrides_from!(
@@ -100,6 +105,7 @@ overrides_from!(
     |_| None,
     |_| None,
     |params: &mut ThreadForkParams| params.thread_source.take(),
+    |_| None,
     |_| None,
     |_| false
 );

@@ -91,7 +91,7 @@ impl<'a> Cutter<'a> {
             Record::EventMsg(event) => self.event(at, event),
             Record::Compacted(compacted) => self.summary(at, compacted),
             Record::TurnContext(context) => _ = self.context.get_or_insert_with(|| (**context).clone()),
-            Record::SessionMeta(_) => {}
+            Record::SessionMeta(_) | Record::Approval(_) => {}
         }
     }
 

@@ -68,7 +68,7 @@ impl Thread {
             serde_json::from_str(&answer).map_err(|error| Refusal::failed(error.to_string()))?;
         // A process that ended right after it noted the answer may have done nothing else.
         match trace.text(request).filter(|_| epoch != self.events.epoch()) {
-            Some(trace) if !self.is_recorded(&trace).await? => Ok(None),
+            Some(trace) if !self.taken_up.contains(&trace) && !self.is_recorded(&trace).await? => Ok(None),
             _ => Ok(Some(answer)),
         }
     }

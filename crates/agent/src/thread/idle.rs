@@ -95,8 +95,10 @@ impl Thread {
         };
         let input = TurnInput::Goal(continuation(&goal));
         let labels = TurnLabels { trigger: Some("goal".into()), ..TurnLabels::default() };
-        let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
-        self.launch(prepared, new_turn_id(), work).await;
+        let mut work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
+        let turn_id = new_turn_id();
+        self.note_started(&turn_id, &mut work, false).await?;
+        self.launch(prepared, turn_id, work).await;
         Ok(())
     }
 
@@ -126,9 +128,10 @@ impl Thread {
         }
         self.publish_queue_changed().await;
         let QueuedMessage { input: content, client_id, .. } = claimed;
-        let input = TurnInput::User(UserMessageInput { content, client_id: Some(client_id) });
+        let input = TurnInput::User(UserMessageInput { id: None, content, client_id: Some(client_id) });
         let labels = TurnLabels { trigger: Some("queue".into()), ..TurnLabels::default() };
-        let work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
+        let mut work = Work::Answer(Box::new(AnswerWork { input, labels, ..AnswerWork::default() }));
+        self.note_started(&turn_id, &mut work, true).await?;
         self.launch(prepared, turn_id, work).await;
         if let Some(running) = &mut self.running {
             running.queued_message = true;

@@ -4,9 +4,11 @@
 mod answered;
 mod idle;
 mod memory;
+mod noting;
 mod op;
 mod realtime;
 mod recording;
+mod recovering;
 mod revert;
 mod running;
 mod running_turn;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use loomd_hooks::SessionSource;
 use loomd_mcp::ServerSet;
 use loomd_protocol::{
-    DeprecationNoticeNotification, JsonValue, Level, QueuedSubmission, ResponseItem, Thread as WireThread,
-    ThreadBackgroundTerminal, ThreadGoal, ThreadSampleParams, ThreadSampleResponse, ThreadUnsubscribeStatus,
-    Turn as WireTurn, TurnStartParams, UserInput,
+    DeprecationNoticeNotification, JsonValue, Level, OnDisconnect, QueuedSubmission, ResponseItem,
+    Thread as WireThread, ThreadBackgroundTerminal, ThreadGoal, ThreadSampleParams, ThreadSampleResponse,
+    ThreadUnsubscribeStatus, Turn as WireTurn, TurnStartParams, UserInput,
 };
 use loomd_store::RequestKey;
 use tokio::sync::oneshot;
@@ -23,6 +23,7 @@ use crate::refusal::Refusal;
 use crate::settings::{Profile, Settings};
 use crate::turn::Work;
 use crate::turn_cx::StepSettings;
+use crate::turn_notes::UnfinishedTurn;
 
 /// Sends the result of a request. Called before the events that the request causes are published.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
@@ -58,6 +59,7 @@ pub(crate) enum Op {
         turns: bool,
         /// The last event that the client has.
         after: Option<EventId>,
+        on_disconnect: Option<OnDisconnect>,
         reply: Reply<Opened>,
     },
     /// `left` is dropped when all that follows from it is done, the unloading of the thread included.
@@ -235,6 +237,8 @@ pub(crate) enum LoadReason {
     },
     /// By another agent.
     Spawned,
+    /// With the turn that another process left unfinished.
+    Recovered(Box<UnfinishedTurn>),
 }
 
 impl LoadReason {
@@ -246,14 +250,14 @@ impl LoadReason {
     pub fn after(&self) -> Option<EventId> {
         match self {
             Self::Resumed { after, .. } => *after,
-            Self::Started { .. } | Self::Forked { .. } | Self::Spawned => None,
+            Self::Started { .. } | Self::Forked { .. } | Self::Spawned | Self::Recovered(_) => None,
         }
     }
 
     /// The source of the `SessionStart` hooks.
     pub fn source(&self) -> SessionSource {
         match self {
-            Self::Resumed { .. } => SessionSource::Resume,
+            Self::Resumed { .. } | Self::Recovered(_) => SessionSource::Resume,
             Self::Started { .. } | Self::Forked { .. } | Self::Spawned => SessionSource::Startup,
         }
     }

@@ -104,6 +104,10 @@ impl Thread {
     /// Writes the first records of a thread of which nothing is stored yet, and `records` behind them. Does nothing for a
     /// thread that is stored or ephemeral, or whose first turn is running.
     pub(super) async fn materialize(&mut self, records: Vec<Record>) -> Result<(), Refusal> {
+        self.materialize_as(records, Durability::Synced).await
+    }
+
+    pub(super) async fn materialize_as(&mut self, records: Vec<Record>, durability: Durability) -> Result<(), Refusal> {
         if self.view.persistence() != Persistence::Pending || self.running.is_some() {
             return Ok(());
         }
@@ -116,7 +120,7 @@ impl Thread {
         for record in &records {
             recorder.note(record)?;
         }
-        recorder.flush(Durability::Synced).await?;
+        recorder.flush(durability).await?;
         self.memory = Some(Box::new(memory));
         self.view.mark_stored();
         Ok(())

@@ -40,9 +40,10 @@ use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
 use crate::turn::{
-    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnInput, TurnTask, Work, shell_command, usage,
+    AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, RecoveredTurn, TurnEnd, TurnInput, TurnTask, Work,
+    shell_command, usage,
 };
-use crate::turn_cx::TurnCx;
+use crate::turn_cx::{TurnCx, TurnStart};
 use crate::view::Persistence;
 
 /// The most turns that wait for a running one; more are refused.
@@ -79,10 +80,10 @@ impl Thread {
         }
         let turn_id = new_turn_id();
         let trace = trace_of(&answer, &turn_id);
-        let work = Work::Answer(Box::new(answer));
+        let mut work = Work::Answer(Box::new(answer));
         let shown = shown_turn(turn_id.clone(), &work);
         let prepared = match self.note_answer(key.as_ref(), &shown, trace).await {
-            Ok(()) => self.prepare_turn().await,
+            Ok(()) => self.prepare_noted(&turn_id, &mut work).await,
             Err(refusal) => Err(refusal),
         };
         let prepared = match prepared {
@@ -131,10 +132,13 @@ impl Thread {
                     answer.context.push(*item);
                 }
             }
-            match running.inbox.put(Input::User(std::mem::take(input))) {
-                Ok(()) => return reply(Ok(shown)),
-                Err(Input::User(refused)) => *input = refused,
-                Err(Input::Injected(_) | Input::Agent { .. }) => {}
+            if let Some(reserved) = running.inbox.hold() {
+                if let Err(refusal) = self.note_input(input).await {
+                    self.forget_answer(key.as_ref()).await;
+                    return reply(Err(refusal));
+                }
+                reserved.put(Input::User(std::mem::take(input)));
+                return reply(Ok(shown));
             }
         }
         if self.queued.len() >= MAX_QUEUED {
@@ -147,8 +151,13 @@ impl Thread {
         if let Err(refusal) = self.note_answer(key.as_ref(), &shown, trace).await {
             return reply(Err(refusal));
         }
+        let mut queued = QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false };
+        if let Err(refusal) = self.note_queued(&mut queued).await {
+            self.forget_answer(key.as_ref()).await;
+            return reply(Err(refusal));
+        }
         reply(Ok(shown));
-        self.queued.push_back(QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false });
+        self.queued.push_back(queued);
     }
 
     /// The error when the administrator's requirements forbid the settings of a turn.
@@ -178,14 +187,14 @@ impl Thread {
         key: Option<RequestKey>,
     ) -> Result<String, Refusal> {
         self.note_answer(key.as_ref(), &expected, Trace::Message).await?;
-        let steered = self.steer(expected, input);
+        let steered = self.steer(expected, input).await;
         if steered.is_err() {
             self.forget_answer(key.as_ref()).await;
         }
         steered
     }
 
-    fn steer(&self, expected: &str, input: UserMessageInput) -> Result<String, Refusal> {
+    async fn steer(&self, expected: &str, mut input: UserMessageInput) -> Result<String, Refusal> {
         let none = || Refusal::invalid("no active turn to steer");
         let running = self.running.as_ref().ok_or_else(none)?;
         if running.turn_id != expected {
@@ -201,7 +210,10 @@ impl Thread {
             }
             TurnKind::ShellCommand => return Err(none()),
         }
-        running.inbox.put(Input::User(input)).map_err(|_| none())?;
+        // The turn does not end before the input is noted.
+        let reserved = running.inbox.hold().ok_or_else(none)?;
+        self.note_input(&mut input).await?;
+        reserved.put(Input::User(input));
         Ok(running.turn_id.clone())
     }
 
@@ -214,6 +226,7 @@ impl Thread {
         if !turn_id.is_empty() && turn_id != running.turn_id {
             let at = self.queued.iter().position(|queued| queued.turn_id == turn_id);
             if let Some(queued) = at.and_then(|at| self.queued.remove(at)) {
+                self.note_unqueued(&queued.turn_id).await;
                 reply(Ok(()));
                 return self.publish_not_started(queued.turn_id, None).await;
             }
@@ -239,13 +252,18 @@ impl Thread {
                 }
             }
             Some(running) => {
+                let turn = shown_turn(turn_id.clone(), &work);
+                let mut queued = QueuedTurn { turn_id, work, replaces: true };
+                if let Err(refusal) = self.note_queued(&mut queued).await {
+                    self.forget_answer(key.as_ref()).await;
+                    return reply(Err(refusal));
+                }
                 running.replaced.store(true, Ordering::Relaxed);
                 running.cancel();
-                let turn = shown_turn(turn_id.clone(), &work);
                 reply(Ok(turn));
                 // After other replacements, before turns that wait for the end of the running one.
                 let at = self.queued.iter().take_while(|queued| queued.replaces).count();
-                self.queued.insert(at, QueuedTurn { turn_id, work, replaces: true });
+                self.queued.insert(at, queued);
             }
         }
     }
@@ -283,10 +301,10 @@ impl Thread {
     async fn begin_turn(
         &mut self,
         turn_id: String,
-        work: Work,
+        mut work: Work,
         reply: Option<Reply<WireTurn>>,
     ) -> Result<(), (Refusal, Option<Reply<WireTurn>>)> {
-        let prepared = match self.prepare_turn().await {
+        let prepared = match self.prepare_noted(&turn_id, &mut work).await {
             Ok(prepared) => prepared,
             Err(refusal) => return Err((refusal, reply)),
         };
@@ -300,7 +318,24 @@ impl Thread {
     /// Takes the thread's lease for a turn that is about to start.
     pub(super) async fn prepare_turn(&mut self) -> Result<(Recorder, Memory), Refusal> {
         self.record_notifications().await;
+        self.materialize_noted().await?;
         self.prepare().await
+    }
+
+    /// Takes the thread's lease for a turn and notes the turn.
+    pub(super) async fn prepare_noted(
+        &mut self,
+        turn_id: &str,
+        work: &mut Work,
+    ) -> Result<(Recorder, Memory), Refusal> {
+        let prepared = self.prepare_turn().await?;
+        match self.note_started(turn_id, work, false).await {
+            Ok(()) => Ok(prepared),
+            Err(refusal) => {
+                self.put_back(prepared);
+                Err(refusal)
+            }
+        }
     }
 
     /// Gives up the lease of a turn that does not start after all.
@@ -310,7 +345,18 @@ impl Thread {
     }
 
     /// Starts a turn under the lease that was taken for it.
-    pub(super) async fn launch(&mut self, (recorder, memory): (Recorder, Memory), turn_id: String, work: Work) {
+    pub(super) async fn launch(&mut self, prepared: (Recorder, Memory), turn_id: String, work: Work) {
+        self.launch_recovered(prepared, turn_id, work, None).await;
+    }
+
+    /// Like [`Self::launch`], for a turn of which another process has left something.
+    pub(super) async fn launch_recovered(
+        &mut self,
+        (recorder, memory): (Recorder, Memory),
+        turn_id: String,
+        work: Work,
+        recovered: Option<Box<RecoveredTurn>>,
+    ) {
         self.goals.begin_turn(self.settings.mode == ModeKind::Plan).await;
         let goal_turn = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::Goal(_)));
         let Memory { conversation, session, rate_limits } = memory;
@@ -319,7 +365,7 @@ impl Thread {
             Work::Answer(answer) => self.spending(turn_id.clone(), answer.budget.as_ref()),
             _ => self.spending(turn_id.clone(), None),
         };
-        let cx = Arc::new(TurnCx::new(
+        let mut cx = TurnCx::new(
             self.id,
             turn_id.clone(),
             self.settings.clone(),
@@ -332,7 +378,13 @@ impl Thread {
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
             spending,
-        ));
+            self.notes.clone(),
+            Arc::clone(&self.disconnect),
+        );
+        if let Some(recovered) = &recovered {
+            cx.started = TurnStart::at(recovered.started_at);
+        }
+        let cx = Arc::new(cx);
         cx.spending.limit_time(cancel.clone(), cx.over.clone());
         self.tools.agent_tree.set_inbox(self.id, Some(Arc::clone(&inbox)));
         self.tools.mcp.set_policy(&self.settings.approval_policy);
@@ -354,7 +406,7 @@ impl Thread {
             rate_limits,
             goals: Arc::clone(&self.goals),
             replaced: Arc::clone(&replaced),
-            progress: Progress::default(),
+            progress: Progress::after(recovered),
         };
         // Counted before it is published: a shutdown that follows the event waits for the turn.
         let working = self.busy.begin();
@@ -521,6 +573,9 @@ impl Thread {
         if !matches!(result, TurnResult::Interrupted | TurnResult::Stopped) {
             self.begin_idle_work().await;
         }
+        self.remove_notes().await;
+        // Those of turns that a killed process left, and that nobody took up.
+        self.events.cancel_stale_approvals().await;
     }
 
     /// What the end of a turn means for goals and for the queue.
@@ -645,7 +700,7 @@ impl Thread {
         children.map(|(id, nickname)| (id.to_string(), nickname)).collect()
     }
 
-    async fn begin_next(&mut self) {
+    pub(super) async fn begin_next(&mut self) {
         while let Some(QueuedTurn { turn_id, work, .. }) = self.queued.pop_front() {
             match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,

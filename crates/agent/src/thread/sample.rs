@@ -90,6 +90,8 @@ impl Thread {
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
             spending,
+            None,
+            Arc::default(),
         ));
         let action =
             ActionCx { turn: Arc::clone(&cx), services: Arc::clone(&self.services), guard: Arc::clone(&self.guard) };

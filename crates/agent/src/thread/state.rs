@@ -1,6 +1,6 @@
 //! The state of a loaded thread, which its task alone owns.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use super::memory::{Memory, UnwrittenItem};
 use super::running_turn::{QueuedTurn, RunningTurn};
 use crate::additional_context::SentContext;
 use crate::busy::Busy;
+use crate::disconnect_policy::DisconnectPolicy;
 use crate::event_log::EventLog;
 use crate::goals::GoalCx;
 use crate::guard::Guard;
@@ -23,6 +24,7 @@ use crate::realtime_link::RealtimeLink;
 use crate::services::Services;
 use crate::settings::{Profile, Settings};
 use crate::tools::{ThreadTools, ToolSource};
+use crate::turn_notes::Notes;
 use crate::view::View;
 
 pub(crate) struct Thread {
@@ -76,6 +78,14 @@ pub(crate) struct Thread {
     pub instruction_sources: Arc<[String]>,
     /// The requests that must not be carried out twice, of a thread that is never stored.
     pub ephemeral_keys: WorkStore,
+    /// Where its unfinished turn is noted; `None` where that is not done.
+    pub notes: Option<Notes>,
+    /// Notes that another process has left, to be removed when a turn starts.
+    pub stale_notes: Option<Notes>,
+    /// The keys and ids of requests whose turn was taken up, as [`super::answered`] looks for them in the rollout.
+    pub taken_up: HashSet<String>,
+    /// What a running turn does when the last client is disconnected.
+    pub disconnect: Arc<DisconnectPolicy>,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
     /// Its skills are watched as long as this is held.

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loomd_protocol::{
-    ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
+    OnDisconnect, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
     ThreadReplayReason, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus,
-    Turn as WireTurn, TurnStatus,
+    Turn as WireTurn, TurnItemsView, TurnStatus,
 };
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
+use super::running::in_progress;
 use super::running_turn::RunningTurn;
 use super::state::Thread;
 use crate::event::{EventId, MissedEvents};
@@ -24,6 +25,7 @@ use crate::project_doc::ProjectDocs;
 use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
 use crate::turn::usage;
+use crate::turn_notes::UnfinishedTurn;
 use crate::turns::interrupt_open;
 use crate::view::Persistence;
 
@@ -67,8 +69,19 @@ impl Thread {
         }
         let (resumed, forked) =
             (matches!(first, LoadReason::Resumed { .. }), matches!(first, LoadReason::Forked { .. }));
-        self.begin(first, reply).await;
-        self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
+        let first = match first {
+            LoadReason::Recovered(unfinished) => {
+                self.load_recovered(*unfinished).await;
+                let opened = self.opened(self.view.thread());
+                reply(Ok(opened));
+                None
+            }
+            first => Some((first, reply)),
+        };
+        if let Some((first, reply)) = first {
+            self.begin(first, reply).await;
+            self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
+        }
         if resumed {
             self.resume_goal().await;
         } else if forked {
@@ -165,6 +178,7 @@ impl Thread {
                 self.publish_started(opened.thread).await;
                 self.publish_status().await;
             }
+            LoadReason::Recovered(_) => {}
             LoadReason::Resumed { turns, after } => {
                 self.publish_status().await;
                 opened.thread.turns = turns;
@@ -177,6 +191,21 @@ impl Thread {
                     .await;
             }
         }
+    }
+
+    /// Loads the thread without a client and goes on with its unfinished turn. It is unloaded like a thread that its
+    /// last client has left.
+    async fn load_recovered(&mut self, unfinished: UnfinishedTurn) {
+        self.view.show_settings(&self.settings);
+        self.instruction_sources = self.find_instruction_sources().await;
+        self.publish_status().await;
+        self.tools.mcp.set(&self.profile.mcp_servers, &self.settings);
+        if let Ok(Some(goal)) = self.goals.read().await {
+            self.goals.resume_clock(&goal);
+        }
+        let delay = self.profile.config.config.thread_unload_delay_secs.unwrap_or(UNLOAD_DELAY_SECONDS);
+        self.unload_delay = Some(Duration::from_secs(delay.max(1)));
+        self.recover(unfinished).await;
     }
 
     fn opened(&self, thread: WireThread) -> Opened {
@@ -205,7 +234,12 @@ impl Thread {
 
     async fn serve(&mut self, op: Op) -> Next {
         match op {
-            Op::Join { subscriber, turns, after, reply } => self.join(subscriber, turns, after, reply).await,
+            Op::Join { subscriber, turns, after, on_disconnect, reply } => {
+                if let Some(policy) = on_disconnect {
+                    self.disconnect.set(policy);
+                }
+                self.join(subscriber, turns, after, reply).await;
+            }
             Op::Leave { subscriber, ends, reply, left } => {
                 let next = self.leave(subscriber, ends, reply).await;
                 if next == Next::Unload {
@@ -213,7 +247,7 @@ impl Thread {
                 }
                 return next;
             }
-            Op::Disconnected(subscriber) => _ = self.events.unsubscribe(subscriber).await,
+            Op::Disconnected(subscriber) => self.disconnected(subscriber).await,
             Op::Rename { name, reply } => {
                 let renamed = self.rename(&name).await;
                 let told = renamed.is_ok();
@@ -294,6 +328,19 @@ impl Thread {
         match ends || (delay == 0 && self.is_idle()) {
             true => Next::Unload,
             false => Next::Stay,
+        }
+    }
+
+    /// Ends the subscription of a client whose connection is closed.
+    async fn disconnected(&mut self, subscriber: Subscriber) {
+        let left = self.events.unsubscribe(subscriber).await;
+        if left == Some(0) && self.disconnect.get() == OnDisconnect::Interrupt {
+            for queued in std::mem::take(&mut self.queued) {
+                self.publish_not_started(queued.into_turn_id(), None).await;
+            }
+            if let Some(running) = &self.running {
+                running.cancel();
+            }
         }
     }
 
@@ -525,8 +572,17 @@ impl Thread {
         if let Some(mut turns) = turns {
             turns.read_on(self.reader()?).await?;
             thread.turns = turns.finish();
-            if self.running.is_none() {
-                interrupt_open(&mut thread.turns);
+            match &self.running {
+                None => interrupt_open(&mut thread.turns),
+                // Its start may not be written yet.
+                Some(running) if thread.turns.iter().all(|turn| turn.id != running.turn_id()) => {
+                    let started_at = Some(running.cx.started.at.as_second());
+                    thread.turns.push(WireTurn { started_at, ..in_progress(running.turn_id().to_owned()) });
+                }
+                Some(_) => {}
+            }
+            for turn in &mut thread.turns {
+                turn.items_view = Some(TurnItemsView::Full);
             }
         }
         Ok(thread)

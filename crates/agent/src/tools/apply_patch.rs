@@ -10,8 +10,8 @@ use loomd_config::Feature;
 use loomd_model::{ApplyPatch as Form, ToolSpec};
 use loomd_patch::{Disk, Interception, Plan, Refusal};
 use loomd_protocol::{
-    FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, PatchChangeKind, ServerNotification,
-    ThreadItem, TurnDiffUpdatedNotification,
+    FileChangeOutputDeltaNotification, FileUpdateChange, PatchApplyStatus, ServerNotification, ThreadItem,
+    TurnDiffUpdatedNotification,
 };
 use loomd_store::rollout::{EndStatus, Event, FileChange, PatchApplyEnd};
 use serde::Deserialize;
@@ -25,6 +25,7 @@ use crate::guard::{self, Denial, PatchPermit};
 use crate::message::message;
 use crate::tool_call::{Call, CallInput, Output, ToolResult};
 use crate::turn_cx::TurnCx;
+use crate::turns::file_change;
 
 pub(super) struct ApplyPatch;
 
@@ -60,6 +61,10 @@ impl Tool for ApplyPatch {
 
     fn callable(&self, scope: &ToolScope<'_>) -> bool {
         form(scope.turn).is_some()
+    }
+
+    fn notes_effects(&self) -> bool {
+        true
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -139,6 +144,7 @@ async fn patch(cx: &ToolCx, call: &Call, text: &str, cwd: &Path) -> Result<Patch
             Denial::Cancelled => "aborted".into(),
         });
     }
+    turn.begin_effects(&call.id).await?;
     let begun = Instant::now();
     let (applied, plan) = blocking(move || (plan.apply(&Disk), plan)).await?;
     let (exit_code, output) = match &applied {
@@ -196,21 +202,7 @@ async fn show_diff(cx: &ToolCx, plan: Plan) {
 }
 
 fn stored(changes: &[FileUpdateChange]) -> BTreeMap<String, FileChange> {
-    let stored = changes.iter().map(|change| {
-        let content = || change.diff.clone();
-        let stored = match &change.kind {
-            PatchChangeKind::Add => FileChange::Add { content: content() },
-            PatchChangeKind::Delete => FileChange::Delete { content: content() },
-            PatchChangeKind::Update { move_path } => {
-                // The rebuilt item gets the line about the move again.
-                let moved = move_path.as_ref().map(|path| format!("\n\nMoved to: {path}")).unwrap_or_default();
-                let unified_diff = change.diff.strip_suffix(&moved).unwrap_or(&change.diff).to_owned();
-                FileChange::Update { unified_diff, move_path: move_path.clone() }
-            }
-        };
-        (change.path.clone(), stored)
-    });
-    stored.collect()
+    changes.iter().map(|change| (change.path.clone(), file_change(&change.kind, &change.diff))).collect()
 }
 
 fn as_text(done: &PatchResult) -> String {

@@ -119,6 +119,9 @@ async fn run_tool(tool: &dyn Tool, cx: &ToolCx, call: &Call) -> ToolResult {
     if let Some(approval) = tool.approve(cx, call) {
         approval.await?;
     }
+    if !tool.notes_effects() {
+        cx.action.turn.begin_effects(&call.id).await?;
+    }
     match tool.deadline() {
         None => tool.run(cx, call).await,
         Some(limit) => within(limit, tool.run(cx, call)).await,

@@ -126,6 +126,9 @@ async fn attempt(
         Ok(launched) => launched,
         Err(error) => return CommandAttempt::not_run(error),
     };
+    if let Err(error) = turn.begin_effects(task.id).await {
+        return CommandAttempt::not_run(error);
+    }
     let deltas = Deltas::new(turn, task.id);
     let (mut stdout, mut stderr) = (TextChunks::default(), TextChunks::default());
     let work = run_on(&command, task.timeout, proxy.as_ref(), &turn.cancel, |stream, bytes| {

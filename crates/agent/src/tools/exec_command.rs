@@ -86,6 +86,10 @@ impl Tool for ExecCommand {
         scope.has(Feature::ShellTool) && scope.has(Feature::UnifiedExec)
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;
@@ -208,6 +212,9 @@ async fn attempt(
         }
         Err(error) => return StartedProcess::Failed(error),
     };
+    if let Err(error) = turn.begin_effects(&session.call_id).await {
+        return StartedProcess::Failed(error);
+    }
     let wait = loomd_exec::start_yield(args.yield_time_ms.map(Duration::from_millis));
     // An interrupt does not stop the start: the item has been published, and the session outlives the turn.
     let sessions = &cx.thread.terminals.sessions;

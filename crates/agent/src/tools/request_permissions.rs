@@ -78,6 +78,10 @@ impl Tool for RequestPermissions {
         scope.has(Feature::RequestPermissionsTool)
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(request(cx, call))
     }

@@ -69,6 +69,10 @@ impl Tool for RequestUserInput {
         scope.role == Role::Main
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let turn = &cx.action.turn;

@@ -72,6 +72,10 @@ impl Tool for Shell {
         scope.has(Feature::ShellTool)
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(run(cx, call))
     }
@@ -92,6 +96,10 @@ impl Tool for Alias {
 
     fn callable(&self, scope: &ToolScope<'_>) -> bool {
         scope.has(Feature::ShellTool)
+    }
+
+    fn notes_effects(&self) -> bool {
+        true
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {

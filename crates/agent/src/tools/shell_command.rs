@@ -68,6 +68,10 @@ impl Tool for ShellCommand {
         scope.has(Feature::ShellTool)
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let args: Args = call.arguments()?;

@@ -53,6 +53,11 @@ pub(crate) trait Tool: Send + Sync {
         false
     }
 
+    /// Whether it notes itself when its effects begin, because it requests an approval first, or has no effects.
+    fn notes_effects(&self) -> bool {
+        self.harmless()
+    }
+
     /// How long a call may run. Time spent in [`Tool::approve`] does not count.
     fn deadline(&self) -> Option<Duration> {
         None

@@ -49,6 +49,10 @@ impl Tool for ViewImage {
         true
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         Box::pin(async {
             let turn = &cx.action.turn;

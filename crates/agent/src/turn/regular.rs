@@ -9,6 +9,7 @@ use loomd_protocol::{
 use loomd_store::rollout::{CompletedItem, Record, UserMessage};
 use uuid::Uuid;
 
+use super::taken_up::RecoveredTurn;
 use super::task::{Failure, TurnTask};
 use super::work::TurnInput;
 use crate::context::{self, PromptContext};
@@ -23,8 +24,10 @@ const STARTUP_GRACE: Duration = Duration::from_secs(1);
 
 impl TurnTask {
     /// Calls the model until it makes no more tool calls and no input is left.
-    pub(super) async fn answer(&mut self, input: TurnInput) -> Result<(), Failure> {
-        if let Err(failure) = self.compact_if_full().await {
+    pub(super) async fn answer(&mut self, input: TurnInput, recovered: Option<RecoveredTurn>) -> Result<(), Failure> {
+        // Calls without an output would be lost in a summary.
+        let is_new = recovered.is_none();
+        if is_new && let Err(failure) = self.compact_if_full().await {
             // The input is recorded although the turn fails.
             self.begin_with(input).await?;
             return Err(failure);
@@ -35,6 +38,9 @@ impl TurnTask {
         }
         // Whether the model has to be called. Not when hooks refused the input.
         let mut open = self.begin_with(input).await?;
+        if let Some(recovered) = recovered {
+            open = self.take_up(recovered).await?;
+        }
         self.replay_gap().await?;
         loop {
             for inputs in self.inbox.take() {
@@ -50,6 +56,9 @@ impl TurnTask {
             // Without a rollout nothing more is done.
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
+            }
+            if !self.cx.until_watched().await {
+                return Err(Failure::Interrupted);
             }
             self.within_budgets().await?;
             self.update_tools().await?;
@@ -102,7 +111,7 @@ impl TurnTask {
     }
 
     /// Waits for the MCP servers, as long as the thread does, and takes the tools that there are now.
-    async fn update_tools(&mut self) -> Result<(), Failure> {
+    pub(super) async fn update_tools(&mut self) -> Result<(), Failure> {
         let servers = Arc::clone(&self.toolbox.cx().thread.mcp);
         // Older clients' threads wait for all servers, newer ones for those that they cannot do without.
         let grace = match self.cx.profile.newer_tools {
@@ -146,9 +155,9 @@ impl TurnTask {
 
     /// Records user input and publishes it as an item.
     pub(super) async fn take_input(&mut self, input: UserMessageInput) {
-        let UserMessageInput { content: input, client_id } = input;
+        let UserMessageInput { id, content: input, client_id } = input;
         self.toolbox.cx().thread.mcp.note_mentions(&input);
-        let id = Uuid::new_v4().to_string();
+        let id = id.unwrap_or_else(|| Uuid::new_v4().to_string());
         let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
         let stored = UserMessage { client_id: client_id.clone(), ..input::stored(&input, id.clone()) };
         self.conversation.push(&item);

@@ -100,7 +100,7 @@ impl TurnTask {
             progress: Progress::default(),
         };
         let input = vec![UserInput::Text { text: prompt, text_elements: Vec::new() }];
-        let reviewed = reviewer.answer(TurnInput::User(input.into())).await;
+        let reviewed = reviewer.answer(TurnInput::User(input.into()), None).await;
         if let Some(used) = reviewer.conversation.usage {
             self.conversation.usage.get_or_insert(used).total_token_usage = used.total_token_usage;
         }

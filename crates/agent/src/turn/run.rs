@@ -19,14 +19,16 @@ use crate::turn_cx::GRACE;
 impl TurnTask {
     /// Runs the turn and records how it ended.
     pub async fn run(mut self, work: Work) -> TurnEnd {
-        self.begin().await;
+        let recovered = self.progress.recovered.take().map(|recovered| *recovered);
+        self.begin(recovered.as_ref().is_some_and(|recovered| recovered.recorded)).await;
         let answers = matches!(work, Work::Answer(_));
         let done = match work {
+            _ if recovered.as_ref().is_some_and(|recovered| recovered.interrupted) => Err(Failure::Interrupted),
             Work::Answer(answer) => {
                 let AnswerWork { input, context, output_schema, labels, budget: _ } = *answer;
                 (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
                 self.progress.given_context = context;
-                self.answer(input).await
+                self.answer(input, recovered).await
             }
             Work::Compact => self.compact().await,
             Work::Review { target, hint, prompt } => self.review(target, hint, prompt).await,
@@ -112,7 +114,8 @@ impl TurnTask {
         }
     }
 
-    async fn begin(&mut self) {
+    /// `recorded`: the rollout has the start of the turn.
+    async fn begin(&mut self, recorded: bool) {
         let mut records = Vec::new();
         let git = crate::git::facts(&self.cx.settings.cwd).await;
         self.progress.workspaces = workspaces::workspaces(&self.cx.settings.cwd, git.as_ref());
@@ -121,12 +124,14 @@ impl TurnTask {
             meta.base_instructions = Some(BaseInstructions { text: self.scope.instructions.to_string() });
             records.push(Record::SessionMeta(meta));
         }
-        records.push(Record::EventMsg(Event::TaskStarted(TaskStarted {
-            turn_id: self.cx.turn_id.clone(),
-            model_context_window: Some(usage::window(&self.cx.model)),
-            collaboration_mode_kind: name_of(self.cx.settings.mode).unwrap_or_default(),
-            started_at: Some(self.cx.started.at.as_second()),
-        })));
+        if !recorded {
+            records.push(Record::EventMsg(Event::TaskStarted(TaskStarted {
+                turn_id: self.cx.turn_id.clone(),
+                model_context_window: Some(usage::window(&self.cx.model)),
+                collaboration_mode_kind: name_of(self.cx.settings.mode).unwrap_or_default(),
+                started_at: Some(self.cx.started.at.as_second()),
+            })));
+        }
         self.cx.note(&records).await;
         if !self.cx.model.known && self.cx.profile.has_newer_tools() {
             let model = &self.cx.settings.model;

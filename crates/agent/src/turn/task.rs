@@ -9,6 +9,7 @@ use loomd_model::{ModelError, Session};
 use loomd_protocol::{JsonValue, RateLimitSnapshot, ResponseItem, TurnError};
 use loomd_store::rollout::SessionMeta;
 
+use super::taken_up::RecoveredTurn;
 use super::work::TurnLabels;
 use super::workspaces::Workspaces;
 use crate::conversation::Conversation;
@@ -122,11 +123,18 @@ pub(crate) struct Progress {
     pub(super) asked: bool,
     /// The files of skills that were added to the conversation.
     pub(super) skills: HashSet<PathBuf>,
+    /// What another process left of the turn.
+    pub(super) recovered: Option<Box<RecoveredTurn>>,
     /// How often `Stop` hooks continued the turn.
     pub(super) continued: u32,
 }
 
 impl Progress {
+    /// That of a turn of which another process has left something.
+    pub fn after(recovered: Option<Box<RecoveredTurn>>) -> Self {
+        Self { recovered, ..Self::default() }
+    }
+
     /// That of a turn which has not begun.
     pub fn labelled(labels: TurnLabels) -> Self {
         Self { labels, ..Self::default() }

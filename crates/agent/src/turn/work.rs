@@ -32,6 +32,7 @@ impl AnswerWork {
         let input = match params.tool_output.take() {
             Some(output) => TurnInput::ToolOutput(output),
             None => TurnInput::User(UserMessageInput {
+                id: None,
                 content: std::mem::take(&mut params.input),
                 client_id: params.client_user_message_id.take(),
             }),

@@ -6,10 +6,12 @@
 
 mod closed;
 pub(crate) mod collab;
+mod ended;
 pub(crate) mod hook_prompt;
 mod item;
 
 pub use closed::ClosedTurns;
+pub(crate) use ended::{end_event, file_change};
 pub(crate) use item::{completed as completed_item, user_message};
 use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
 use loomd_store::rollout::{self, Event, Line, LineHeader, Record, TurnTimes};
@@ -146,7 +148,7 @@ impl<P: ClosedTurns> Turns<P> {
                     self.add(ThreadItem::HookPrompt { id, fragments });
                 }
             }
-            Record::SessionMeta(_) | Record::TurnContext(_) => {}
+            Record::SessionMeta(_) | Record::TurnContext(_) | Record::Approval(_) => {}
         }
     }
 

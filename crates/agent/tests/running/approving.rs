@@ -1,7 +1,8 @@
 //! Approvals that are decided without a client's request, and events that can be read again.
 
-use loomd_agent::{ApprovalDecision, ApprovalRequest, DecideError, EventKind, Source};
-use loomd_protocol::CommandExecutionApprovalDecision;
+use loomd_agent::{ApprovalRequest, DecideError, EventKind, Source};
+use loomd_protocol::{ApprovalFilter, ApprovalState};
+use loomd_store::Decider;
 use loomd_testkit::model::{function_call, message};
 use serde_json::json;
 
@@ -20,13 +21,23 @@ async fn a_command_that_is_approved_without_a_server_request_runs() {
     let [approval] = &approvals[..] else { panic!("{approvals:?}") };
     let ApprovalRequest::Command(params) = &approval.request else { panic!("{approval:?}") };
     assert_eq!((&params.turn_id, params.item_id.as_str()), (&turn, "call_1"));
-    let accept = || ApprovalDecision::Command(CommandExecutionApprovalDecision::Accept);
-    assert_eq!(world.threads.decide(id, approval.id, accept()), Ok(()));
-    assert!(world.threads.decide(id, approval.id, accept()).is_err(), "the first decision wins");
+    let by = || Decider { connection: "me".into(), client: None, role: None };
+    let decide = async |decision: &str| world.threads.decide(approval.id, &json!(decision), by()).await;
+    let invalid = decide("maybe").await;
+    assert!(matches!(&invalid, Err(DecideError::Invalid(_))), "{invalid:?}");
+    let decided = decide("accept").await.expect("a decision");
+    assert_eq!((decided.state, decided.decision), (ApprovalState::Decided, Some(json!("accept"))));
     assert_eq!(world.ended(&turn).await, "completed");
     assert_eq!(std::fs::read_to_string(world.home.work().join("made")).expect("a file"), "approved\n");
     assert!(world.threads.approvals(id).is_empty());
-    assert_eq!(world.threads.decide(id, approval.id, accept()), Err(DecideError::Unknown));
+    let Err(DecideError::Ended(first)) = decide("decline").await else { panic!("the first decision wins") };
+    assert_eq!((first.by, first.decision), (Some(by()), Some(json!("accept"))));
+    let listed = world.threads.list_approvals(Some(id), None, None, None).await.expect("a list");
+    let [shown] = &listed.data[..] else { panic!("{listed:?}") };
+    assert_eq!((shown.id.clone(), shown.state), (approval.id.to_string(), ApprovalState::Decided));
+    assert_eq!((&shown.params["itemId"], shown.turn_id.as_ref()), (&json!("call_1"), Some(&turn)));
+    let open = world.threads.list_approvals(None, Some(ApprovalFilter::Open), None, None).await.expect("a list");
+    assert_eq!((open.data, open.next_cursor), (Vec::new(), None));
 }
 
 #[tokio::test]

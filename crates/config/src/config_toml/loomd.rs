@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use loomd_protocol::AbsolutePathBuf;
+use loomd_protocol::{AbsolutePathBuf, ApprovalDefault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +19,8 @@ pub struct Loomd {
     /// Allows `process/*`, which runs programs outside of sandboxes, to clients on the network. Default: false. Clients
     /// of the same user on this machine may always use it.
     pub remote_processes: Option<bool>,
+    /// Whether turns that a killed server left unfinished are taken up at the next start. Default: `listening`.
+    pub recover_turns: Option<RecoverTurns>,
     /// Resource limits of sandboxed commands.
     pub limits: Option<CommandLimits>,
     /// What may be spent on model calls and tools. At 80% of a limit clients are warned, at 100% the turn fails with
@@ -27,8 +29,35 @@ pub struct Loomd {
     /// The prices of models, by model or as `provider/model`, which takes precedence. Calls of other models count as free
     /// for budgets.
     pub prices: BTreeMap<String, ModelPrice>,
+    /// How long clients have for the approvals of turns.
+    pub approvals: Option<Approvals>,
     /// Whether a listener answers `GET /metrics`. Default: only a listener on a loopback address.
     pub metrics: Option<bool>,
+}
+
+/// When unfinished turns are taken up. Where they are not, they are shown as interrupted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RecoverTurns {
+    /// At every start, also of a server on stdio.
+    Always,
+    /// When a server starts that listens on a websocket or a unix socket.
+    #[default]
+    Listening,
+    Never,
+}
+
+/// Approvals that no client decides.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Approvals {
+    /// The seconds until the default decision counts, also when the server is restarted meanwhile. Default: approvals
+    /// stay open until a client decides or the turn ends.
+    pub timeout_sec: Option<u64>,
+    /// The decision after `timeout_sec`, without which it has no effect: `decline`, `accept` or `cancel`, which also
+    /// interrupts the turn. Questions get no answers, and forms with fields are not accepted. Default: `decline`.
+    #[serde(rename = "default")]
+    pub default_decision: Option<ApprovalDefault>,
 }
 
 /// Budgets. A request may state lower ones for its thread or turn.

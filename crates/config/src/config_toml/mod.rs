@@ -33,7 +33,7 @@ pub use areas::{
     Realtime, RealtimeKind, RealtimeVersion, SkillRule, Skills, TrustLevel,
 };
 pub use goals::Goals;
-pub use loomd::{BudgetLimits, Budgets, CommandLimits, Loomd, ModelPrice};
+pub use loomd::{Approvals, BudgetLimits, Budgets, CommandLimits, Loomd, ModelPrice, RecoverTurns};
 pub use mcp::{McpServer, McpTool, McpTransport};
 pub use opaque::{AgentRole, Audio, GhostSnapshot, Notice, ToolSuggest, Tui, Windows};
 pub use otel::{Otel, OtelExporter, OtelProtocol, OtelTls};

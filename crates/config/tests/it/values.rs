@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use loomd_config::config_toml::*;
 use loomd_config::{ConfigToml, Secret};
-use loomd_protocol::{AbsolutePathBuf, AppToolApproval, AskForApproval, ReasoningEffort, ServiceTier};
+use loomd_protocol::{AbsolutePathBuf, AppToolApproval, ApprovalDefault, AskForApproval, ReasoningEffort, ServiceTier};
 
 use crate::{bare, user};
 
@@ -41,6 +41,16 @@ fn every_key_accepts_its_example_value() {
     assert_eq!(unset, [] as [&str; 0]);
     let profile = shown["profiles"]["p"].as_object().unwrap();
     assert_eq!(profile.iter().filter(|(_, value)| value.is_null()).count(), 0, "{profile:?}");
+}
+
+#[test]
+fn a_timeout_of_approvals_has_a_default_decision_of_three() {
+    let approvals = |text: &str| config(text).loomd.unwrap().approvals.unwrap();
+    let both = approvals("loomd.approvals = { timeout_sec = 60, default = 'accept' }");
+    assert_eq!((both.timeout_sec, both.default_decision), (Some(60), Some(ApprovalDefault::Accept)));
+    assert_eq!(approvals("loomd.approvals.timeout_sec = 0").default_decision, None);
+    let error = refused("loomd.approvals.default='maybe'");
+    assert!(error.contains("unknown variant `maybe`, expected one of `decline`, `accept`, `cancel`"), "{error}");
 }
 
 #[test]

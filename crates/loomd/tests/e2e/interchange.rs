@@ -1,6 +1,6 @@
 //! Threads of this server and of the reference, resumed by the other in the same home.
 
-use loomd_testkit::model::message;
+use loomd_testkit::model::{function_call, message};
 use loomd_testkit::{Home, Launch, ScriptedModel, Server, reference};
 use serde_json::{Value, json};
 
@@ -44,6 +44,36 @@ async fn each_server_resumes_the_threads_of_the_other() {
     assert_eq!(turns(&ours, &fork).await, shown);
     assert_eq!(shown.as_array().map(Vec::len), Some(2));
     ended(ours).await;
+}
+
+#[tokio::test]
+async fn the_reference_resumes_a_thread_with_recorded_approvals() {
+    let Some(reference) = reference(env!("CARGO_TARGET_TMPDIR")) else { return };
+    let model = ScriptedModel::start().await;
+    let home = Home::new(&model);
+    let arguments = json!({ "command": "touch made", "login": false });
+    model.reply(function_call("shell_command", arguments, "call_1")).reply(message("done"));
+    let ours = started(launch(), &home).await;
+    let params = json!({ "cwd": home.work(), "approvalPolicy": "untrusted", "sandbox": "danger-full-access" });
+    let thread = ours.request("thread/start", params).await.expect("a thread")["thread"]["id"].take();
+    let thread = thread.as_str().expect("an id").to_owned();
+    ours.start_turn(&thread, "first question").await;
+    let approved = async {
+        let (id, _) = ours.server_request("item/commandExecution/requestApproval").await;
+        ours.respond(&id, json!({ "decision": "accept" })).await;
+    };
+    tokio::join!(approved, ours.turn_completed(&thread));
+    let shown = turns(&ours, &thread).await;
+    ended(ours).await;
+
+    model.reply(message("and again"));
+    let theirs = started(Launch::new(&reference).args(["app-server"]), &home).await;
+    assert_eq!(listed(&theirs).await, [(thread.clone(), "first question".to_owned(), Value::Null)]);
+    let count = |turns: &Value| turns.as_array().map(Vec::len);
+    assert_eq!(count(&turns(&theirs, &thread).await), count(&shown));
+    theirs.request("thread/resume", json!({ "threadId": thread })).await.expect("the reference resumes it");
+    theirs.run_turn(&thread, "second question").await;
+    ended(theirs).await;
 }
 
 pub async fn started(launch: Launch, home: &Home) -> Server {

@@ -2,6 +2,7 @@
 
 mod account;
 mod approval;
+mod approval_list;
 mod apps;
 mod budget;
 mod collaboration;
@@ -24,6 +25,7 @@ mod marketplaces;
 mod mcp;
 mod memory;
 mod models;
+mod on_disconnect;
 mod plugins;
 mod policy;
 mod processes;
@@ -55,6 +57,7 @@ mod windows;
 
 pub use account::*;
 pub use approval::*;
+pub use approval_list::*;
 pub use apps::*;
 pub use budget::*;
 pub use collaboration::*;
@@ -77,6 +80,7 @@ pub use marketplaces::*;
 pub use mcp::*;
 pub use memory::*;
 pub use models::*;
+pub use on_disconnect::*;
 pub use plugins::*;
 pub use policy::*;
 pub use processes::*;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     ActivePermissionProfile, ApprovalsReviewer, AskForApproval, Budget, CollaborationMode, DynamicToolSpec, JsonObject,
-    JsonValue, MultiAgentMode, Personality, ReasoningEffort, ResponseItem, SandboxPolicy, SandboxSetting, ServiceTier,
-    Thread, ThreadHistoryMode, ThreadResumeInitialTurnsPageParams, ThreadTurnsListResponse,
+    JsonValue, MultiAgentMode, OnDisconnect, Personality, ReasoningEffort, ResponseItem, SandboxPolicy, SandboxSetting,
+    ServiceTier, Thread, ThreadHistoryMode, ThreadResumeInitialTurnsPageParams, ThreadTurnsListResponse,
 };
 
 /// Params of `thread/start`.
@@ -73,6 +73,9 @@ pub struct ThreadStartParams {
     pub experimental_raw_events: bool,
     #[serde(default)]
     pub persist_extended_history: bool,
+    /// What a running turn does when the last client is disconnected. Default: it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_disconnect: Option<OnDisconnect>,
     /// A request with the key and the body of an earlier one gets its answer, and does nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
@@ -125,6 +128,9 @@ pub struct ThreadResumeParams {
     /// The last event of the thread that the client has. The events after it are sent again, if they are still known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_event: Option<String>,
+    /// What a running turn does when the last client is disconnected. Default: it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_disconnect: Option<OnDisconnect>,
 }
 
 /// Params of `thread/fork`.

@@ -2,6 +2,7 @@
 //! the error.
 
 pub(crate) mod account;
+pub(crate) mod approval;
 pub(crate) mod apps;
 pub(crate) mod attachments;
 pub(crate) mod command_exec;

@@ -44,6 +44,7 @@ pub async fn serve(
     let signals = Signals::catch(!hang_up_reloads)?;
     // Network clients are served until running turns have ended.
     let drains = matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Unix(_) | ListenUrl::Passed);
+    app.recover_turns(drains).await;
     let ours = Arc::clone(&app);
     let drain = async move {
         if drains {

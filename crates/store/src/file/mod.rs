@@ -14,6 +14,7 @@ mod open_thread;
 mod read;
 mod search;
 mod side_file;
+mod turn_notes;
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -27,13 +28,14 @@ use uuid::Uuid;
 use crate::error::{Error, Result, place};
 use crate::path::{ARCHIVED, RolloutName};
 use crate::search::{SearchPage, SearchQuery};
-use crate::store::{Answer, FileBacked, Reader, Store};
+use crate::store::{Answer, FileBacked, Reader, Store, TurnNotes};
 use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use git_patches::GitPatches;
 use index::Index;
 use journal::Expect;
 use lease::FileLease;
 use open_thread::{FileReader, OpenThread};
+use turn_notes::FileTurnNotes;
 
 /// Threads in the files of one home. Cheap to clone and to open: nothing is read before it is needed.
 #[derive(Clone)]
@@ -60,6 +62,7 @@ struct Inner {
     touched: Mutex<HashSet<PathBuf>>,
     git: Mutex<GitPatches>,
     work: WorkStore,
+    turn_notes: FileTurnNotes,
     /// Threads that have readers.
     open: Mutex<HashMap<ThreadId, Weak<OpenThread>>>,
 }
@@ -78,6 +81,7 @@ impl FileStore {
         let sqlite_home = options.sqlite_home.unwrap_or_else(|| home.clone());
         Self(Arc::new(Inner {
             work: WorkStore::at(sqlite_home.join(WORK)),
+            turn_notes: FileTurnNotes::new(&home),
             sqlite_home,
             index: Mutex::new(None),
             waiting: AtomicUsize::new(0),
@@ -324,6 +328,7 @@ impl Store for FileStore {
     fn delete(&self, id: ThreadId) -> Answer<'_, ()> {
         Box::pin(async move {
             self.blocking(move |inner| inner.delete(id)).await?;
+            self.0.turn_notes.remove(id).await?;
             self.0.work.forget(id).await
         })
     }
@@ -347,6 +352,10 @@ impl Store for FileStore {
 
     fn work(&self) -> &WorkStore {
         &self.0.work
+    }
+
+    fn turn_notes(&self) -> Option<&dyn TurnNotes> {
+        Some(&self.0.turn_notes)
     }
 
     fn files(&self) -> Option<&dyn FileBacked> {

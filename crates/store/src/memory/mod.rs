@@ -5,7 +5,7 @@
 mod list;
 mod open_thread;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 
 use crate::error::{Error, Result};
 use crate::search::{SearchPage, SearchQuery};
-use crate::store::{Answer, Reader, Store};
+use crate::store::{Answer, Reader, Store, TurnNotes};
 use crate::{GitPatch, ListQuery, Page, StoredThread, ThreadId, WorkStore, head};
 use open_thread::MemoryReader;
 
@@ -30,6 +30,7 @@ struct Content {
     names: HashMap<ThreadId, String>,
     patches: HashMap<ThreadId, GitPatch>,
     derived: HashMap<ThreadId, Vec<u8>>,
+    turn_notes: BTreeMap<ThreadId, Vec<u8>>,
 }
 
 /// A stored thread.
@@ -182,6 +183,7 @@ impl Store for MemoryStore {
             content.unleased(id, None)?;
             content.threads.remove(&id);
             content.derived.remove(&id);
+            content.turn_notes.remove(&id);
             Ok(())
         })
     }
@@ -210,5 +212,42 @@ impl Store for MemoryStore {
 
     fn work(&self) -> &WorkStore {
         &self.1
+    }
+
+    fn turn_notes(&self) -> Option<&dyn TurnNotes> {
+        Some(self)
+    }
+}
+
+impl TurnNotes for MemoryStore {
+    fn replace(&self, id: ThreadId, lines: Vec<u8>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.0.lock().turn_notes.insert(id, lines);
+            Ok(())
+        })
+    }
+
+    fn add(&self, id: ThreadId, line: Vec<u8>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let mut content = self.0.lock();
+            let notes = content.turn_notes.get_mut(&id).ok_or(Error::NotFound { id })?;
+            notes.extend(line);
+            Ok(())
+        })
+    }
+
+    fn read(&self, id: ThreadId) -> Answer<'_, Vec<u8>> {
+        Box::pin(async move { Ok(self.0.lock().turn_notes.get(&id).cloned().unwrap_or_default()) })
+    }
+
+    fn remove(&self, id: ThreadId) -> Answer<'_, ()> {
+        Box::pin(async move {
+            self.0.lock().turn_notes.remove(&id);
+            Ok(())
+        })
+    }
+
+    fn threads(&self) -> Answer<'_, Vec<ThreadId>> {
+        Box::pin(async move { Ok(self.0.lock().turn_notes.keys().copied().collect()) })
     }
 }

@@ -2,6 +2,7 @@
 //! without decoding its payload; a [`Record`] is a decoded payload. Lines of kinds that this
 //! release does not know are skipped when reading and survive when copied.
 
+mod approval;
 mod context;
 mod event;
 mod events;
@@ -12,6 +13,7 @@ mod record;
 mod session_meta;
 mod source;
 
+pub use approval::{ApprovalAudit, AuditedDecider};
 pub use context::{Compacted, NetworkAccess, ReadAccess, SandboxPolicy, TruncationPolicy, TurnContext};
 pub use event::Event;
 pub use events::*;

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::line::put_envelope;
-use super::{Compacted, Event, SessionMeta, TurnContext};
+use super::{ApprovalAudit, Compacted, Event, SessionMeta, TurnContext};
 
 /// The decoded payload of a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,6 +23,8 @@ pub enum Record {
     Compacted(Compacted),
     /// Something that happened, for showing.
     EventMsg(Event),
+    /// An approval that has ended.
+    Approval(ApprovalAudit),
 }
 
 impl Record {
@@ -34,6 +36,7 @@ impl Record {
             Self::ResponseItem(_) => "response_item",
             Self::Compacted(_) => "compacted",
             Self::EventMsg(_) => "event_msg",
+            Self::Approval(_) => "loomd_approval",
         }
     }
 
@@ -47,6 +50,7 @@ impl Record {
             "response_item" => Self::ResponseItem(read(payload)?),
             "compacted" => Self::Compacted(read(payload)?),
             "event_msg" => Self::EventMsg(Event::decode(payload.get())?),
+            "loomd_approval" => Self::Approval(read(payload)?),
             _ => return None,
         })
     }
@@ -67,6 +71,7 @@ pub fn write_line(out: &mut Vec<u8>, timestamp: &str, record: &Record) -> serde_
         Record::ResponseItem(item) => put(out, &without_id(item)),
         Record::Compacted(compacted) => put(out, &stored_compacted(compacted)),
         Record::EventMsg(event) => put(out, event),
+        Record::Approval(approval) => put(out, approval),
     };
     if let Err(error) = written {
         out.truncate(start);

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc, reason = "only tests use it, and a test that fails may stop")]
 
+mod approvals;
 mod archive;
 mod facts;
 mod leases;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+pub use approvals::*;
 pub use archive::*;
 pub use facts::*;
 pub use leases::*;
@@ -95,6 +97,9 @@ macro_rules! store_suite {
             git_changes_add_up_and_can_clear_a_fact,
             derived_data_is_kept_replaced_and_ends_with_its_thread,
             an_unknown_thread_has_no_facts,
+            the_first_decision_about_an_approval_counts_in_every_process,
+            approvals_are_listed_in_pages_newest_first,
+            stale_approvals_of_a_thread_are_cancelled,
         }
     };
     (@cases $harness:expr; $($case:ident,)*) => {

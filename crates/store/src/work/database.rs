@@ -60,6 +60,25 @@ CREATE TABLE IF NOT EXISTS answered (
     at_ms INTEGER NOT NULL,
     PRIMARY KEY (thread_id, method, key)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS approvals (
+    id TEXT PRIMARY KEY,
+    thread_id TEXT NOT NULL,
+    turn_id TEXT NOT NULL,
+    item_id TEXT NOT NULL,
+    method TEXT NOT NULL,
+    params TEXT NOT NULL,
+    asked_at_ms INTEGER NOT NULL,
+    deadline_ms INTEGER,
+    default_decision TEXT,
+    state TEXT NOT NULL,
+    decision TEXT,
+    decided_at_ms INTEGER,
+    connection TEXT,
+    client TEXT,
+    role TEXT
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS approvals_by_thread ON approvals (thread_id, id);
+CREATE INDEX IF NOT EXISTS open_approvals ON approvals (id) WHERE state = 'open';
 ";
 
 /// Opens the database in a file and creates its tables if there are none.

@@ -1,11 +1,12 @@
-//! What threads are to do while they are idle: their goals, and their queues of user messages; and the requests that
-//! must not be carried out twice. All are stored beside the rollouts, in one database that the processes of a home share. Every change is a transaction, and is on the disk
-//! when it is acknowledged. Nothing is opened or created before it is needed.
+//! What threads are to do while they are idle: their goals, and their queues of user messages; the requests that must
+//! not be carried out twice; the approvals of their turns. All are stored beside the rollouts, in one database that the
+//! processes of a home share. Every change is a transaction, and is on the disk when it is acknowledged. Nothing is opened or created before it is needed.
 //!
 //! The database does not decide who works: a caller starts idle work only while it holds the thread's lease, and claims
 //! a queued message under it.
 
 mod answered;
+mod approvals;
 mod database;
 mod goal;
 mod queue;
@@ -22,11 +23,12 @@ use crate::error::Result;
 use crate::file::off_thread;
 
 pub use answered::{EarlierRequest, RequestKey};
+pub use approvals::{ApprovalEnd, ApprovalOutcome, ApprovalQuery, Decider, Settled, StaleApprovals, StoredApproval};
 pub use goal::Goal;
 pub use queue::{ClaimedMessage, Enqueued, MAX_QUEUED, QueuePage, QueuedMessage, REMEMBERED};
 pub use shared::{GoalChange, SharedWork};
 
-/// The goals, queues and answered requests of all threads of a store. Cheap to clone.
+/// The goals, queues, answered requests and approvals of all threads of a store. Cheap to clone.
 #[derive(Clone)]
 pub struct WorkStore(Kept);
 
@@ -82,13 +84,13 @@ impl WorkStore {
         }
     }
 
-    /// Removes the goal and the queue of a thread that is deleted.
+    /// Removes all that is stored about a thread that is deleted.
     pub async fn forget(&self, id: ThreadId) -> Result<()> {
         if let Some(shared) = self.as_shared() {
             return shared.forget(id).await;
         }
         self.read((), move |connection| {
-            for table in ["goals", "queue", "started", "answered"] {
+            for table in ["goals", "queue", "started", "answered", "approvals"] {
                 connection.execute(&format!("DELETE FROM {table} WHERE thread_id = ?1"), [id.to_string()])?;
             }
             Ok(())

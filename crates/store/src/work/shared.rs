@@ -1,16 +1,20 @@
-//! Goals and queues in a database that several processes share, as [`WorkStore`](super::WorkStore) needs it. Each method
+//! Goals, queues and approvals in a database that several processes share, as [`WorkStore`](super::WorkStore) needs it. Each method
 //! does what the one of the same name of `WorkStore` promises, in one transaction.
 
 use loomd_protocol::UserInput;
+use uuid::Uuid;
 
-use super::{ClaimedMessage, Enqueued, Goal, QueuePage, QueuedMessage};
+use super::{
+    ApprovalOutcome, ApprovalQuery, ClaimedMessage, Enqueued, Goal, QueuePage, QueuedMessage, Settled, StaleApprovals,
+    StoredApproval,
+};
 use crate::ThreadId;
 use crate::store::Answer;
 
 /// A change of a goal: gets the stored goal and leaves what is to be stored.
 pub type GoalChange = Box<dyn FnOnce(&mut Option<Goal>) + Send>;
 
-/// Keeps goals and queues.
+/// Keeps goals, queues and approvals.
 pub trait SharedWork: Send + Sync {
     fn forget(&self, id: ThreadId) -> Answer<'_, ()>;
     fn goal(&self, id: ThreadId) -> Answer<'_, Option<Goal>>;
@@ -26,4 +30,10 @@ pub trait SharedWork: Send + Sync {
     fn claims(&self, id: ThreadId) -> Answer<'_, Vec<ClaimedMessage>>;
     fn release_claim(&self, id: ThreadId, turn_id: String) -> Answer<'_, ()>;
     fn settle_claim(&self, id: ThreadId, turn_id: String) -> Answer<'_, ()>;
+    fn ask_approval(&self, approval: StoredApproval, stale: Option<StaleApprovals>) -> Answer<'_, ()>;
+    fn settle_approval(&self, id: Uuid, outcome: ApprovalOutcome) -> Answer<'_, Settled>;
+    fn cancel_stale_approvals(&self, id: ThreadId, stale: StaleApprovals) -> Answer<'_, usize>;
+    fn approval(&self, id: Uuid) -> Answer<'_, Option<StoredApproval>>;
+    fn approvals_of_turn(&self, id: ThreadId, turn_id: String) -> Answer<'_, Vec<StoredApproval>>;
+    fn approvals(&self, query: ApprovalQuery) -> Answer<'_, Vec<StoredApproval>>;
 }

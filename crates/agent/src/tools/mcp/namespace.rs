@@ -107,6 +107,10 @@ impl Tool for InNamespace {
         self.tool.is_grouped(scope)
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         self.tool.run(cx, call)
     }

@@ -72,6 +72,10 @@ impl Tool for Namespaced {
         self.0.parallel()
     }
 
+    fn notes_effects(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
         self.0.run(cx, call)
     }
@@ -99,6 +103,10 @@ impl Tool for McpTool {
 
     fn callable(&self, scope: &ToolScope<'_>) -> bool {
         !self.is_grouped(scope)
+    }
+
+    fn notes_effects(&self) -> bool {
+        true
     }
 
     fn run<'a>(&'a self, cx: &'a ToolCx, call: &'a Call) -> ToolFuture<'a> {
@@ -165,6 +173,7 @@ impl McpTool {
             Subject { call_id: item.id(), server: &self.server, tool: &self.tool, arguments: arguments.as_ref() };
         approve(cx, &subject).await?;
         let turn = &cx.action.turn;
+        turn.begin_effects(item.id()).await?;
         let (progress, mut published) = mpsc::channel(UNPUBLISHED);
         let caller = Arc::new(TurnCaller { turn: Arc::clone(turn), progress });
         let request = ToolCall {

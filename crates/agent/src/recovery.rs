@@ -1,0 +1,117 @@
+//! Takes up the turns that other processes left unfinished, when a server starts.
+
+use std::sync::Arc;
+
+use loomd_protocol::SandboxSetting;
+use loomd_store::{Error, ThreadId};
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::agent::Agent;
+use crate::lanes::LaneGuard;
+use crate::open::{ClientIdentity, Opener, Restore, ThreadOverrides};
+use crate::refusal::Refusal;
+use crate::settings::{Basis, Resolve, ResolvedSettings};
+use crate::thread::{LoadReason, Opened, Reply};
+use crate::threads::Threads;
+use crate::turn_notes::{NotedThread, UnfinishedTurn};
+
+/// How many threads are loaded at once.
+const AT_ONCE: usize = 8;
+
+impl Agent {
+    /// Notes the turns of all threads from now on, and takes up those that are unfinished. When this returns, requests
+    /// about their threads wait until they are loaded.
+    pub async fn recover_turns(&self) {
+        let Some(notes) = self.threads().store.turn_notes() else { return };
+        self.threads().services.note_turns();
+        let ids = match notes.threads().await {
+            Ok(ids) => ids,
+            Err(error) => return tracing::warn!(%error, "unfinished turns cannot be looked up"),
+        };
+        let slots = Arc::new(Semaphore::new(AT_ONCE));
+        for id in ids {
+            let lane = self.threads().lanes.enter(id).await;
+            let (threads, opener, slots) = (self.threads().clone(), Arc::clone(self.opener()), Arc::clone(&slots));
+            tokio::spawn(async move {
+                let _slot = slots.acquire().await;
+                if let Err(refusal) = recover(&threads, &opener, id, lane).await {
+                    tracing::warn!(thread = %id, %refusal, "the unfinished turn of a thread cannot be taken up");
+                }
+            });
+        }
+    }
+}
+
+/// Loads a thread and goes on with its turn. The lane is held until the turn runs.
+async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: LaneGuard) -> Result<(), Refusal> {
+    let Some(notes) = threads.store.turn_notes() else { return Ok(()) };
+    let Some(unfinished) = UnfinishedTurn::parse(&notes.read(id).await?) else {
+        tracing::warn!(thread = %id, "the notes about a turn are invalid and are removed");
+        return Ok(notes.remove(id).await?);
+    };
+    let stored = match threads.store.find(id, Some(false)).await {
+        // Deleted or archived since.
+        Err(Error::NotFound { .. }) => return Ok(notes.remove(id).await?),
+        found => found?,
+    };
+    let reader = threads.store.open(id).await?;
+    match reader.writer().await {
+        // Another process runs the turn.
+        Err(Error::Held { .. }) => return Ok(()),
+        writer => drop(writer?),
+    }
+    let noted = unfinished.started.thread.clone();
+    let (overrides, client) = opened_with(&noted);
+    let resolve = opener.resolver(overrides, Restore::Nothing, Arc::new(client));
+    let resolve: Resolve =
+        Box::new(move |basis: Option<Basis<'_>>| resolve(basis).map(|resolved| with_turn_settings(resolved, noted)));
+    let (done, loaded) = oneshot::channel();
+    let reply: Reply<Opened> = Box::new(move |opened| _ = done.send(opened.map(|_| ())));
+    threads.load_stored(stored, reader, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
+    loaded.await.unwrap_or_else(|_| Err(Refusal::failed("the thread was unloaded")))
+}
+
+/// The settings that a thread was opened with, and the client that opened it.
+fn opened_with(noted: &NotedThread) -> (ThreadOverrides, ClientIdentity) {
+    let settings = &noted.settings;
+    let profile = settings.active_permission_profile.as_ref().map(|profile| profile.id.clone());
+    let policy = settings.sandbox_policy.clone().filter(|_| profile.is_none());
+    let overrides = ThreadOverrides {
+        model: Some(settings.model.clone()),
+        model_provider: settings.model_provider.clone(),
+        service_tier: Some(settings.service_tier.clone()),
+        cwd: Some(settings.cwd.clone()),
+        approval_policy: Some(settings.approval_policy.clone()),
+        approvals_reviewer: settings.approvals_reviewer,
+        sandbox: policy.map(|policy| SandboxSetting::Policy(policy.into())),
+        permissions: profile,
+        config: noted.config.clone(),
+        developer_instructions: noted.developer_instructions.clone(),
+        personality: settings.personality,
+        raw_events: noted.raw_events,
+        without_environment: !noted.has_environment,
+        on_disconnect: Some(noted.on_disconnect),
+        ..ThreadOverrides::default()
+    };
+    let client = ClientIdentity {
+        name: noted.client.name.clone(),
+        user_agent: noted.client.user_agent.clone(),
+        originator: noted.client.originator.clone(),
+        protocol_version: noted.client.protocol_version.clone(),
+        newer: noted.client.newer,
+        openai_form: noted.client.openai_form,
+    };
+    (overrides, client)
+}
+
+/// With the settings that no override names.
+fn with_turn_settings(mut resolved: ResolvedSettings, noted: NotedThread) -> ResolvedSettings {
+    let (settings, stored) = (&mut resolved.settings, noted.settings);
+    settings.reasoning_effort = stored.effort;
+    settings.summary = stored.summary;
+    if let Some(mode) = stored.collaboration_mode {
+        settings.mode = mode.mode;
+        settings.mode_instructions = mode.settings.developer_instructions;
+    }
+    resolved
+}

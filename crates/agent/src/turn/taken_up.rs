@@ -1,0 +1,105 @@
+//! A turn that another process left unfinished: it goes on from its last record. A call whose effects had begun is not
+//! carried out again; the model is told that its outcome is unknown. Any other call is carried out, with its approval.
+
+use jiff::Timestamp;
+use loomd_protocol::{FunctionCallOutputBody, ResponseItem, ThreadItem};
+use loomd_store::rollout::Event;
+
+use super::task::{Failure, TurnTask};
+use crate::given_up::given_up;
+use crate::inbox::{Input, UserMessageInput};
+use crate::message::message;
+use crate::tool_call::Call;
+use crate::turns::end_event;
+
+/// The output of a call that was cut off.
+const OUTCOME_UNKNOWN: &str = "interrupted, outcome unknown: the server was restarted while this ran. It was not run \
+                               again. Check what it has done before you repeat it.";
+
+/// What is left of an unfinished turn.
+#[derive(Debug)]
+pub(crate) struct RecoveredTurn {
+    pub started_at: Timestamp,
+    /// The rollout has the start of the turn.
+    pub recorded: bool,
+    /// Nothing is left to do but to end it.
+    pub finished: bool,
+    /// It does not go on.
+    pub interrupted: bool,
+    /// The calls without an output, oldest first.
+    pub calls: Vec<RecoveredCall>,
+    /// Commands that went on in the background after their calls.
+    pub sessions: Vec<ThreadItem>,
+    /// Input that it was given and had not read.
+    pub inputs: Vec<UserMessageInput>,
+    pub last_message: Option<String>,
+}
+
+/// A call without an output.
+#[derive(Debug)]
+pub(crate) struct RecoveredCall {
+    pub item: ResponseItem,
+    pub state: CallState,
+}
+
+#[derive(Debug)]
+pub(crate) enum CallState {
+    /// It has had no effects.
+    NotStarted,
+    /// Its effects had begun, when its item was as it is here.
+    Started(Option<Box<ThreadItem>>),
+    /// It had ended like this.
+    Ended(String),
+}
+
+impl TurnTask {
+    /// Completes what was left open. Whether the model has to be called.
+    pub(super) async fn take_up(&mut self, turn: RecoveredTurn) -> Result<bool, Failure> {
+        let mut open = !turn.finished || !turn.calls.is_empty();
+        self.progress.last_message = turn.last_message;
+        if turn.calls.iter().any(|call| matches!(call.state, CallState::NotStarted)) {
+            self.update_tools().await?;
+        }
+        for RecoveredCall { item, state } in turn.calls {
+            let Some(call) = Call::of(&item) else { continue };
+            let text = match state {
+                CallState::NotStarted => {
+                    self.progress.calls.launch(&self.toolbox, call);
+                    continue;
+                }
+                CallState::Started(item) => {
+                    if let Some(item) = item {
+                        self.complete_unknown(*item).await;
+                    }
+                    OUTCOME_UNKNOWN.to_owned()
+                }
+                CallState::Ended(text) => text,
+            };
+            self.append(&call.output(FunctionCallOutputBody::Text(text))).await;
+        }
+        for item in turn.sessions {
+            if let ThreadItem::CommandExecution { process_id: Some(id), .. } = &item {
+                let text = format!("The process of session {id} ended when the server was restarted.");
+                self.append(&message("developer", text)).await;
+            }
+            self.complete_unknown(item).await;
+        }
+        self.collect_outputs().await;
+        for input in turn.inputs {
+            open |= self.take_queued(Input::User(input)).await?;
+        }
+        Ok(open)
+    }
+
+    /// Records and publishes the end of an item whose outcome is unknown.
+    async fn complete_unknown(&self, item: ThreadItem) {
+        self.cx.started(item.clone()).await;
+        let mut item = given_up(item);
+        if let ThreadItem::CommandExecution { aggregated_output, duration_ms, .. } = &mut item {
+            *aggregated_output = Some(OUTCOME_UNKNOWN.into());
+            duration_ms.get_or_insert(0);
+        }
+        let event: Option<Event> = end_event(&item, &self.cx.turn_id);
+        self.cx.completed(item, event).await;
+    }
+}
