@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use loomd_model::{ModelInfo, TokenUsage};
+use loomd_ledger::Purpose;
+use loomd_model::{CallMeter, ModelInfo, Request, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
     ItemStartedNotification, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier, ThreadItem, TurnError,
@@ -26,6 +27,7 @@ use crate::metering::Spending;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::trace::TurnTrace;
 use crate::turns;
 use crate::view::{Status, View};
 
@@ -51,6 +53,8 @@ pub(crate) struct TurnCx {
     pub denials: Arc<Denials>,
     /// What the turn spends, and the budgets that limit it.
     pub spending: Arc<Spending>,
+    /// The turn's spans and log events.
+    pub trace: Arc<TurnTrace>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -122,6 +126,7 @@ impl TurnCx {
         realtime: Arc<RealtimeLink>,
         denials: Arc<Denials>,
         spending: Arc<Spending>,
+        trace: Arc<TurnTrace>,
     ) -> Self {
         Self {
             thread,
@@ -136,6 +141,7 @@ impl TurnCx {
             realtime,
             denials,
             spending,
+            trace,
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -145,6 +151,11 @@ impl TurnCx {
             steps: Arc::default(),
             usage: Arc::default(),
         }
+    }
+
+    /// Begins a model call of the turn: the meter notes what it uses. Adds headers to the request.
+    pub fn begin_model_call(&self, purpose: Purpose, request: &mut Request) -> CallMeter {
+        self.trace.model_call(&self.spending, purpose, request)
     }
 
     /// The last message of the agent in this turn.
@@ -216,6 +227,7 @@ impl TurnCx {
             realtime: Arc::clone(&self.realtime),
             denials: Arc::clone(&self.denials),
             spending: Arc::clone(&self.spending),
+            trace: Arc::clone(&self.trace),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
@@ -253,6 +265,7 @@ impl TurnCx {
             let open = if user_input { &mut status.questions } else { &mut status.approvals };
             *open = if more { *open + 1 } else { open.saturating_sub(1) };
         };
+        let traced = self.trace.approval(&request);
         self.view.change(&self.events, |status| waiting(status, true)).await;
         let mut open = self.events.request(request).await;
         let decided = tokio::select! {
@@ -261,6 +274,7 @@ impl TurnCx {
             () = self.cancel.cancelled() => None,
             () = pointless => None,
         };
+        traced.end(decided.as_ref());
         open.resolve().await;
         self.view.change(&self.events, |status| waiting(status, false)).await;
         decided.and_then(P::decision)

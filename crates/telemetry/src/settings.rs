@@ -74,10 +74,8 @@ impl Settings {
                 Ok(None)
             }
         };
-        let (logs, traces) = (
-            exporter("exporter", otel.exporter.as_ref())?,
-            exporter("trace_exporter", otel.trace_exporter.as_ref())?,
-        );
+        let (logs, traces) =
+            (exporter("exporter", otel.exporter.as_ref())?, exporter("trace_exporter", otel.trace_exporter.as_ref())?);
         let analytics = config.analytics.as_ref().and_then(|analytics| analytics.enabled);
         let metrics = match analytics {
             Some(false) => None,

@@ -93,13 +93,7 @@ impl Telemetry {
         self.span(name, SpanKind::Client, parent, attributes)
     }
 
-    fn span(
-        &self,
-        name: &'static str,
-        kind: SpanKind,
-        parent: Option<&SpanContext>,
-        attributes: Attributes,
-    ) -> Span {
+    fn span(&self, name: &'static str, kind: SpanKind, parent: Option<&SpanContext>, attributes: Attributes) -> Span {
         match self.0.as_ref().and_then(|exporters| exporters.traces.as_ref()) {
             Some(queue) => Span::begin(queue, name, kind, parent, attributes),
             None => Span::default(),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 pub use tokio_rustls::TlsConnector;
 pub use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 pub use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, crypto};
 
 /// The trusted root certificates.

@@ -34,7 +34,6 @@ impl EventBudget {
     }
 
     /// The bytes that are kept now.
-    #[cfg(test)]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }

@@ -40,6 +40,7 @@ fn show(event: &Event) -> String {
         Event::Audio(audio) => format!("audio {}", serde_json::to_string(audio).unwrap()),
         Event::Transcript { role, text } => format!("{role} says {text:?}"),
         Event::Item(item) => format!("item {item}"),
+        Event::Usage(usage) => format!("usage {usage:?}"),
         Event::Handoff { item, text } => format!("handoff {text:?} {item}"),
         other => format!("{other:?}"),
     }

@@ -93,10 +93,7 @@ pub fn telemetry(collector: &Collector, otel: &str) -> Telemetry {
     Telemetry::start(settings(&otel.replace("URL", &collector.url), &|_| None).unwrap())
 }
 
-pub fn settings(
-    otel: &str,
-    env: &dyn Fn(&str) -> Option<String>,
-) -> Result<Settings, loomd_telemetry::SettingsError> {
+pub fn settings(otel: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<Settings, loomd_telemetry::SettingsError> {
     let config: ConfigToml = toml::from_str(otel).unwrap();
     Settings::new(&config, "1.2.3", env)
 }

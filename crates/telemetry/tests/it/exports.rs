@@ -64,7 +64,10 @@ async fn spans_and_log_events_are_posted_as_json_with_their_context() {
     assert_eq!((&turn["parentSpanId"], &turn["traceState"]), (&json!("b7ad6b7169203331"), &json!("a=b")));
     assert_eq!((&call["traceId"], &call["parentSpanId"]), (&turn["traceId"], &turn["spanId"]));
     assert_eq!((&turn["kind"], &call["kind"]), (&json!(2), &json!(3)));
-    assert_eq!((&turn["status"], &call["status"]), (&json!({ "code": 1 }), &json!({ "message": "status 500", "code": 2 })));
+    assert_eq!(
+        (&turn["status"], &call["status"]),
+        (&json!({ "code": 1 }), &json!({ "message": "status 500", "code": 2 }))
+    );
     assert_eq!(attributes(turn), json!({ "thread.id": "t", "outcome": "completed" }));
     assert_eq!(attributes(call), json!({ "tokens": "7", "outcome": "failed" }));
     let time = |name: &str| turn[name].as_str().unwrap().parse::<u64>().unwrap();

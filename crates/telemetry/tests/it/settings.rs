@@ -48,8 +48,9 @@ fn certificates_that_are_none_are_refused() {
     let path = folder.path().join("empty.pem");
     std::fs::write(&path, "nothing").unwrap();
     let path = path.display();
-    let error =
-        refused(&format!("otel.exporter.otlp-http = {{ endpoint = 'https://x', tls = {{ ca-certificate = '{path}' }} }}"));
+    let error = refused(&format!(
+        "otel.exporter.otlp-http = {{ endpoint = 'https://x', tls = {{ ca-certificate = '{path}' }} }}"
+    ));
     assert!(error.ends_with("`otel.exporter`: no root certificate found"), "{error}");
 }
 
