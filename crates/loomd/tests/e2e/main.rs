@@ -48,6 +48,7 @@ mod schemas;
 mod signals;
 mod skills;
 mod socket_activation;
+mod telemetry;
 mod threads;
 mod two_servers;
 mod unix_socket;

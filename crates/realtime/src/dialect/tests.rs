@@ -180,6 +180,19 @@ fn v2_waits_with_a_response_while_one_is_in_progress() {
 }
 
 #[test]
+fn the_usage_of_a_response_is_reported_after_its_end() {
+    let done = |usage: Value| json!({ "type": "response.done", "response": { "usage": usage } });
+    let usage = json!({ "input_tokens": 20, "output_tokens": 5, "input_token_details": { "cached_tokens": 8 } });
+    let mut exchange = Exchange::new(Version::V2);
+    exchange.receive(done(usage)).log.remove(0);
+    exchange.check(&["usage Usage { input: 20, cached_input: 8, output: 5 }"]);
+    for none in [json!(null), json!({}), json!({ "input_tokens": "many", "output_tokens": 5 }), json!(7)] {
+        exchange.receive(done(none)).log.remove(0);
+        exchange.check(&[]);
+    }
+}
+
+#[test]
 fn v2_delegations_are_answered_once_at_their_end() {
     let mut exchange = Exchange::new(Version::V2);
     exchange

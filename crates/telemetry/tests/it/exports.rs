@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use loomd_telemetry::{Histogram, Metric, MetricKind, Point, SpanContext, SpanStatus, Telemetry};
+use loomd_testkit::{Collector, Posted};
 use serde_json::{Value, json};
 
-use crate::collector::{Collector, telemetry};
 use crate::decode::Message;
+use crate::started::telemetry;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
@@ -174,11 +175,11 @@ async fn records_wait_for_a_batch_and_are_sent_without_a_flush() {
 async fn a_batch_is_sent_again_after_a_temporary_failure_and_not_after_a_refusal() {
     let mut collector = Collector::start().await;
     let telemetry = telemetry(&collector, JSON);
-    collector.answer(503).await;
-    collector.answer(200).await;
-    collector.answer(400).await;
+    collector.answer(503);
+    collector.answer(200);
+    collector.answer(400);
     drop(telemetry.server_span("first", None, Vec::new()));
-    let name = |posted: crate::collector::Posted| {
+    let name = |posted: Posted| {
         posted.json()["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["name"].as_str().unwrap().to_owned()
     };
     assert_eq!([name(collector.next().await), name(collector.next().await)], ["first", "first"]);
@@ -196,7 +197,7 @@ async fn an_unreachable_collector_delays_nothing_and_its_queue_is_bounded() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     // Connections are accepted by the system and never answered.
     let otel = format!("otel.trace_exporter.otlp-http = {{ endpoint = '{url}', protocol = 'json' }}");
-    let telemetry = Telemetry::start(crate::collector::settings(&otel, &|_| None).unwrap());
+    let telemetry = Telemetry::start(crate::started::settings(&otel, &|_| None).unwrap());
     for _ in 0..20_000 {
         drop(telemetry.server_span("turn", None, Vec::new()));
     }
@@ -217,7 +218,7 @@ async fn a_flush_ends_although_the_collector_does_not_answer() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let otel = format!("otel.trace_exporter.otlp-http = {{ endpoint = '{url}', protocol = 'json' }}");
-    let telemetry = Telemetry::start(crate::collector::settings(&otel, &|_| None).unwrap());
+    let telemetry = Telemetry::start(crate::started::settings(&otel, &|_| None).unwrap());
     drop(telemetry.server_span("turn", None, Vec::new()));
     let begun = tokio::time::Instant::now();
     telemetry.flush().await;
@@ -227,7 +228,7 @@ async fn a_flush_ends_although_the_collector_does_not_answer() {
 
 #[tokio::test]
 async fn without_exporters_nothing_is_recorded() {
-    let telemetry = Telemetry::start(crate::collector::settings("", &|_| None).unwrap());
+    let telemetry = Telemetry::start(crate::started::settings("", &|_| None).unwrap());
     assert!(!telemetry.is_on() && !telemetry.logs());
     let mut span = telemetry.server_span("turn", None, Vec::new());
     assert_eq!(span.context(), None);

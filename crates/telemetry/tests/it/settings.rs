@@ -1,6 +1,7 @@
 use loomd_telemetry::Telemetry;
+use loomd_testkit::Collector;
 
-use crate::collector::{Collector, settings};
+use crate::started::settings;
 
 fn refused(otel: &str) -> String {
     settings(otel, &|_| None).err().expect("is refused").to_string()
