@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::event::{Event, EventId};
 
-/// Bytes of events that one thread keeps. A text delta counts for less than 1 KiB, so this is a stretch of at least
-/// 512 deltas: some seconds of a model's stream, which is what a client that reconnects at once has missed.
+/// Bytes of events that one thread keeps. A text delta counts for less than 1,100 bytes, so this is a stretch of more than
+/// 470 deltas: some seconds of a model's stream, which is what a client that reconnects at once has missed.
 const PER_THREAD: usize = 512 * 1024;
 
 /// The memory that the event logs of all threads share.
