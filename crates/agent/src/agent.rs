@@ -14,6 +14,7 @@ use loomd_protocol::{
     ThreadSettingsUpdateParams, Turn, TurnEnvironmentParams, TurnStartParams,
 };
 use loomd_store::{RequestKey, Store, ThreadId};
+use loomd_telemetry::Telemetry;
 use tokio::sync::oneshot;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -51,6 +52,8 @@ pub struct AgentOptions {
     pub mcp: Option<loomd_mcp::Servers>,
     /// The account whose apps threads have.
     pub apps: Option<Arc<dyn loomd_apps::AppsAccount>>,
+    /// The exporters of spans and log events.
+    pub telemetry: Telemetry,
     /// Runs one stored thread again and changes nothing.
     pub replay: Option<Replay>,
 }
@@ -120,11 +123,11 @@ pub struct ForkThread {
 
 impl Agent {
     pub fn new(options: AgentOptions) -> Self {
-        let AgentOptions { sources, store, event_sink, http, account, mcp, apps, replay } = options;
+        let AgentOptions { sources, store, event_sink, http, account, mcp, apps, telemetry, replay } = options;
         let home = replay.as_ref().map_or_else(|| sources.home.to_path_buf(), |replay| replay.home.clone());
         let models = Models::new(account, replay.as_ref());
         let extensions = Arc::new(Extensions::new(Arc::clone(&sources), replay.is_some()));
-        let mut services = Services::new(home, http, Environment::of_this_process());
+        let mut services = Services::new(home, http, Environment::of_this_process()).with_telemetry(telemetry);
         if let Some(servers) = mcp {
             services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources), apps }));
         }
@@ -144,6 +147,11 @@ impl Agent {
     /// Where the configuration is read from.
     pub(crate) fn sources(&self) -> &Arc<ConfigSources> {
         &self.opener.sources
+    }
+
+    /// The exporters of spans, log events and metrics.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.opener.services.telemetry
     }
 
     /// What model calls, tools and turns spend.

@@ -15,6 +15,7 @@ use crate::fork::copy_lines;
 use crate::host::{AgentTask, ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
 use crate::thread::{LoadReason, Op, Opened, Reply};
 use crate::threads::{PreparedThread, Threads, TreePosition, WeakThreads};
+use crate::turn_origin::TurnOrigin;
 use crate::view::{Persistence, View};
 
 /// The error of a call that comes while the server stops.
@@ -30,20 +31,32 @@ impl ToolHost for WeakThreads {
         child: ChildThread,
         task: AgentTask,
         max: usize,
+        origin: TurnOrigin,
     ) -> HostFuture<'_, Result<(ThreadId, String), String>> {
-        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.spawn(child, task, max).await })
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.spawn(child, task, max, origin).await })
     }
 
-    fn send_message(&self, id: ThreadId, message: ResponseItem, start: bool) -> HostFuture<'_, Result<(), String>> {
-        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_message(id, message, start).await })
+    fn send_message(
+        &self,
+        id: ThreadId,
+        message: ResponseItem,
+        start: bool,
+        origin: TurnOrigin,
+    ) -> HostFuture<'_, Result<(), String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_message(id, message, start, origin).await })
     }
 
     fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> HostFuture<'_, Result<(), String>> {
         Box::pin(async move { self.upgrade().ok_or(STOPPING)?.reopen(id, child, max).await })
     }
 
-    fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> HostFuture<'_, Result<String, String>> {
-        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_input(id, input).await })
+    fn send_input(
+        &self,
+        id: ThreadId,
+        input: Vec<UserInput>,
+        origin: TurnOrigin,
+    ) -> HostFuture<'_, Result<String, String>> {
+        Box::pin(async move { self.upgrade().ok_or(STOPPING)?.send_input(id, input, origin).await })
     }
 
     fn interrupt_turn(&self, id: ThreadId) -> HostFuture<'_, ()> {
@@ -94,7 +107,13 @@ impl ThreadHost for WeakThreads {
 
 impl Threads {
     /// Starts a child agent on a task; its id and nickname.
-    async fn spawn(&self, child: ChildThread, task: AgentTask, max: usize) -> Result<(ThreadId, String), String> {
+    async fn spawn(
+        &self,
+        child: ChildThread,
+        task: AgentTask,
+        max: usize,
+        origin: TurnOrigin,
+    ) -> Result<(ThreadId, String), String> {
         let id = ThreadId::new();
         let nickname = child
             .agent_tree
@@ -105,8 +124,8 @@ impl Threads {
         let begun = async {
             self.open_child(id, &nickname, child).await?;
             match task {
-                AgentTask::User(input) => self.send_input(id, input).await.map(|_| ()),
-                AgentTask::Message(message) => self.send_message(id, message, true).await,
+                AgentTask::User(input) => self.send_input(id, input, origin).await.map(|_| ()),
+                AgentTask::Message(message) => self.send_message(id, message, true, origin).await,
             }
         };
         begun.await.map_err(|problem| format!("collab spawn failed: {problem}"))?;
@@ -192,10 +211,10 @@ impl Threads {
     }
 
     /// Starts or steers a turn of an agent; the turn's id.
-    async fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> Result<String, String> {
+    async fn send_input(&self, id: ThreadId, input: Vec<UserInput>, origin: TurnOrigin) -> Result<String, String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Turn> = Box::new(|turn| _ = answer.send(turn));
-        self.send_turn(id, turn_params(id, input), None, Level::V0_118, None, reply).await;
+        self.send_turn(id, turn_params(id, input), None, Level::V0_118, None, origin, reply).await;
         match answered.await {
             Ok(turn) => turn.map(|turn| turn.id).map_err(|refusal| refusal.to_string()),
             Err(_) => Err(format!("agent with id {id} not found")),
@@ -203,12 +222,18 @@ impl Threads {
     }
 
     /// Gives a message to an agent.
-    async fn send_message(&self, id: ThreadId, message: ResponseItem, start: bool) -> Result<(), String> {
+    async fn send_message(
+        &self,
+        id: ThreadId,
+        message: ResponseItem,
+        start: bool,
+        origin: TurnOrigin,
+    ) -> Result<(), String> {
         let (answer, answered) = oneshot::channel();
         let reply: Reply<()> = Box::new(|taken| _ = answer.send(taken));
         let _lane = self.lanes.enter(id).await;
         let gone = || format!("agent with id {id} not found");
-        if self.send(id, Op::AgentMessage { message: Box::new(message), start, reply }).await.is_err() {
+        if self.send(id, Op::AgentMessage { message: Box::new(message), start, origin, reply }).await.is_err() {
             return Err(gone());
         }
         answered.await.map_err(|_| gone())?.map_err(|refusal| refusal.to_string())

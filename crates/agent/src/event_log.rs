@@ -7,6 +7,8 @@ mod approvals;
 mod join;
 mod joining;
 mod kept_approvals;
+#[cfg(all(test, target_os = "linux"))]
+mod memory_tests;
 mod open_items;
 mod recent;
 mod size;

@@ -10,6 +10,7 @@ use loomd_store::rollout::Event;
 
 use crate::agent_tree::AgentTree;
 use crate::settings::{Profile, Settings};
+use crate::turn_origin::TurnOrigin;
 
 pub(crate) type HostFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
@@ -23,17 +24,29 @@ pub(crate) trait ToolHost: Send + Sync {
         child: ChildThread,
         task: AgentTask,
         max: usize,
+        origin: TurnOrigin,
     ) -> HostFuture<'_, Result<(ThreadId, String), String>>;
 
     /// Loads the thread of a child agent that was closed.
     fn reopen(&self, id: ThreadId, child: ChildThread, max: usize) -> HostFuture<'_, Result<(), String>>;
 
     /// Starts or steers a turn of another agent; the turn's id.
-    fn send_input(&self, id: ThreadId, input: Vec<UserInput>) -> HostFuture<'_, Result<String, String>>;
+    fn send_input(
+        &self,
+        id: ThreadId,
+        input: Vec<UserInput>,
+        origin: TurnOrigin,
+    ) -> HostFuture<'_, Result<String, String>>;
 
     /// Gives a message to another agent. With `start` it begins a turn unless one is running; else it is read with the
     /// next model call.
-    fn send_message(&self, id: ThreadId, message: ResponseItem, start: bool) -> HostFuture<'_, Result<(), String>>;
+    fn send_message(
+        &self,
+        id: ThreadId,
+        message: ResponseItem,
+        start: bool,
+        origin: TurnOrigin,
+    ) -> HostFuture<'_, Result<(), String>>;
 
     /// Interrupts the running turn of another agent. Resolves when it has stopped.
     fn interrupt_turn(&self, id: ThreadId) -> HostFuture<'_, ()>;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use loomd_protocol::{ResponseItem, UserInput};
 use loomd_store::rollout::CompletedItem;
@@ -43,6 +44,14 @@ impl From<Vec<UserInput>> for UserMessageInput {
 pub(crate) struct Inbox {
     state: Mutex<Queue>,
     released: Notify,
+    /// The input that waits in all inboxes which are counted together.
+    waiting: Arc<AtomicUsize>,
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.take();
+    }
 }
 
 /// A reservation: one more input will come. The turn does not end before it is put or dropped.
@@ -52,6 +61,7 @@ impl InboxReservation {
     /// Puts the reserved input, also into a closed inbox.
     pub fn put(self, inputs: Input) {
         self.0.lock().inputs.push_back(inputs);
+        self.0.waiting.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -70,6 +80,11 @@ struct Queue {
 }
 
 impl Inbox {
+    /// An inbox whose input is counted.
+    pub fn counted(waiting: &Arc<AtomicUsize>) -> Self {
+        Self { state: Mutex::default(), released: Notify::new(), waiting: Arc::clone(waiting) }
+    }
+
     /// Queues input. Returns it as the error when the inbox is closed or full.
     pub fn put(&self, inputs: Input) -> Result<(), Input> {
         let mut state = self.lock();
@@ -77,6 +92,7 @@ impl Inbox {
             return Err(inputs);
         }
         state.inputs.push_back(inputs);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
@@ -107,7 +123,13 @@ impl Inbox {
     }
 
     pub fn take(&self) -> Vec<Input> {
-        self.lock().inputs.drain(..).collect()
+        self.drain(&mut self.lock())
+    }
+
+    fn drain(&self, queue: &mut Queue) -> Vec<Input> {
+        let inputs: Vec<_> = queue.inputs.drain(..).collect();
+        self.waiting.fetch_sub(inputs.len(), Ordering::Relaxed);
+        inputs
     }
 
     /// Closes the inbox if it is empty and nothing is reserved. Returns whether it is closed.
@@ -121,7 +143,7 @@ impl Inbox {
     pub fn close(&self) -> Vec<Input> {
         let mut state = self.lock();
         state.closed = true;
-        state.inputs.drain(..).collect()
+        self.drain(&mut state)
     }
 
     fn lock(&self) -> MutexGuard<'_, Queue> {

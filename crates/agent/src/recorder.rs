@@ -1,21 +1,26 @@
 //! Writes a thread's records, in order and before they are published.
 
+use std::sync::Arc;
+
 use loomd_store::rollout::Record;
 use loomd_store::{Batch, Durability, Position, Result, Writer};
+
+use crate::metering::StoreLatencies;
 
 /// The writer of a thread. That of an ephemeral thread drops its records.
 pub(crate) struct Recorder {
     writer: Option<Box<dyn Writer>>,
     batch: Batch,
     closed: bool,
+    latencies: Arc<StoreLatencies>,
     /// The end of the thread's records after the last flush.
     pub end: Position,
 }
 
 impl Recorder {
     /// `writer` is `None` for an ephemeral thread. `end` is where the thread's records end now.
-    pub fn new(writer: Option<Box<dyn Writer>>, end: Position) -> Self {
-        Self { writer, batch: Batch::new(), closed: false, end }
+    pub fn new(writer: Option<Box<dyn Writer>>, end: Position, latencies: Arc<StoreLatencies>) -> Self {
+        Self { writer, batch: Batch::new(), closed: false, latencies, end }
     }
 
     /// Adds a record to the batch that the next flush writes.
@@ -49,7 +54,7 @@ impl Recorder {
             return Ok(());
         }
         let batch = std::mem::take(&mut self.batch);
-        self.end = writer.append(batch, durability).await?.end;
+        self.end = self.latencies.measure(durability, writer.append(batch, durability)).await?.end;
         Ok(())
     }
 }

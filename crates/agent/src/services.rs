@@ -8,6 +8,7 @@ use jiff::Zoned;
 use loomd_exec::{Environment, Shell};
 use loomd_model::Http;
 use loomd_organiser::Organiser;
+use loomd_telemetry::Telemetry;
 
 use crate::event_log::EventBudget;
 use crate::images::Images;
@@ -32,6 +33,8 @@ pub struct Services {
     pub(crate) replayed: Option<Arc<ReplaySession>>,
     /// What model calls, tools and turns spend.
     pub metering: Arc<Metering>,
+    /// The exporters of spans, log events and metrics.
+    pub telemetry: Telemetry,
     shell: OnceLock<Shell>,
     /// Whether unfinished turns are noted for other processes.
     notes_turns: AtomicBool,
@@ -42,6 +45,7 @@ impl Services {
         Self {
             organiser: Organiser::new(&home),
             metering: Arc::new(Metering::new(&home)),
+            telemetry: Telemetry::default(),
             home,
             http,
             environment,
@@ -66,6 +70,11 @@ impl Services {
     /// The services of a replay.
     pub fn replaying(self, replayed: Arc<ReplaySession>) -> Self {
         Self { replayed: Some(replayed), mcp: None, ..self }
+    }
+
+    /// With exporters of telemetry.
+    pub fn with_telemetry(self, telemetry: Telemetry) -> Self {
+        Self { telemetry, ..self }
     }
 
     /// With MCP servers.

@@ -35,6 +35,7 @@ use crate::services::Services;
 use crate::settings::{Profile, ResolvedSettings, Settings};
 use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, ReloadMcpServers, Reply, Thread};
 use crate::tools::{BuiltInTools, ClientTools, McpTools, Role, ThreadTools, ToolSource};
+use crate::trace::conversation_starts;
 use crate::turn_notes::Notes;
 use crate::view::{Persistence, View};
 
@@ -182,6 +183,21 @@ impl Threads {
     /// Ids of the loaded threads, in order.
     pub fn loaded(&self) -> Vec<ThreadId> {
         self.lock().keys().copied().collect()
+    }
+
+    /// How many requests wait for the tasks of loaded threads.
+    pub fn queued_requests(&self) -> usize {
+        self.lock().values().map(|thread| thread.ops.max_capacity() - thread.ops.capacity()).sum()
+    }
+
+    /// How many MCP servers are running.
+    pub fn running_mcp_servers(&self) -> usize {
+        self.services.mcp.as_ref().map_or(0, |mcp| mcp.servers.running())
+    }
+
+    /// The bytes of events that are kept for clients that reconnect.
+    pub fn event_log_bytes(&self) -> usize {
+        self.services.event_budget.used()
     }
 
     /// The loaded thread with this rollout.
@@ -442,6 +458,7 @@ impl Threads {
             true => Notes::new(&self.store, id),
             false => None,
         };
+        conversation_starts(&self.services.telemetry, id.to_string(), &settings, &profile);
         let memory = conversation.map(|known| Box::new(Memory::new(&profile, &self.services, Some(known))));
         let (loaded_profile, loaded_mcp) = (Arc::clone(&profile), Arc::clone(&tools.mcp));
         let mut thread = Thread {

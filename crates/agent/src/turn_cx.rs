@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use loomd_model::{ModelInfo, TokenUsage};
+use loomd_ledger::Purpose;
+use loomd_model::{CallMeter, ModelInfo, Request, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, DynamicToolCallParams, DynamicToolCallResponse, ErrorNotification, ItemCompletedNotification,
     ItemStartedNotification, OnDisconnect, ReasoningEffort, ReasoningSummary, ServerNotification, ServiceTier,
@@ -28,6 +29,7 @@ use crate::metering::Spending;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
 use crate::settings::{Profile, Settings};
+use crate::trace::TurnTrace;
 use crate::turn_notes::{Notes, TurnNote};
 use crate::turns;
 use crate::view::{Status, View};
@@ -54,6 +56,8 @@ pub(crate) struct TurnCx {
     pub denials: Arc<Denials>,
     /// What the turn spends, and the budgets that limit it.
     pub spending: Arc<Spending>,
+    /// The turn's spans and log events.
+    pub trace: Arc<TurnTrace>,
     /// Where the progress of the turn is noted for another process; `None` where it is not.
     pub notes: Option<Notes>,
     /// What the turn does while no client watches it.
@@ -135,6 +139,7 @@ impl TurnCx {
         realtime: Arc<RealtimeLink>,
         denials: Arc<Denials>,
         spending: Arc<Spending>,
+        trace: Arc<TurnTrace>,
         notes: Option<Notes>,
         disconnect: Arc<DisconnectPolicy>,
     ) -> Self {
@@ -151,6 +156,7 @@ impl TurnCx {
             realtime,
             denials,
             spending,
+            trace,
             notes,
             disconnect,
             cancel,
@@ -162,6 +168,11 @@ impl TurnCx {
             steps: Arc::default(),
             usage: Arc::default(),
         }
+    }
+
+    /// Begins a model call of the turn: the meter notes what it uses. Adds headers to the request.
+    pub fn begin_model_call(&self, purpose: Purpose, request: &mut Request) -> CallMeter {
+        self.trace.model_call(&self.spending, purpose, request)
     }
 
     /// The last message of the agent in this turn.
@@ -233,6 +244,7 @@ impl TurnCx {
             realtime: Arc::clone(&self.realtime),
             denials: Arc::clone(&self.denials),
             spending: Arc::clone(&self.spending),
+            trace: Arc::clone(&self.trace),
             notes: self.notes.clone(),
             disconnect: Arc::clone(&self.disconnect),
             cancel: self.cancel.clone(),
@@ -280,6 +292,7 @@ impl TurnCx {
             let open = if user_input { &mut status.questions } else { &mut status.approvals };
             *open = if more { *open + 1 } else { open.saturating_sub(1) };
         };
+        let traced = self.trace.approval(&request);
         self.view.change(&self.events, |status| waiting(status, true)).await;
         let mut open = self.events.request(request).await;
         let decided = tokio::select! {
@@ -289,6 +302,7 @@ impl TurnCx {
             () = pointless => None,
         };
         let resolution = open.settle(decided).await;
+        traced.end(resolution.decision.as_ref());
         if let Some(record) = resolution.ended.as_ref().and_then(approval_audit) {
             self.record_while_open(&[Record::Approval(record)]).await;
         }

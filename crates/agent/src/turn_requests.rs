@@ -22,6 +22,7 @@ use crate::thread::{Op, Opened, Reply, Reverted};
 use crate::threads::{Source, Threads};
 use crate::turn::Work;
 use crate::turn_cx::StepSettings;
+use crate::turn_origin::TurnOrigin;
 use crate::view::LOCAL;
 use crate::working_directory::absolute;
 use crate::{git, prompts};
@@ -55,10 +56,11 @@ impl Threads {
             Ok(checked) => checked,
             Err(refusal) => return reply(Err(refusal)),
         };
-        self.send_turn(id, params, chosen, level, key, reply).await;
+        self.send_turn(id, params, chosen, level, key, TurnOrigin::of_request(), reply).await;
     }
 
     /// Starts a turn of any thread, also of an agent that clients may not direct.
+    #[expect(clippy::too_many_arguments, reason = "each is another part of the request")]
     pub(crate) async fn send_turn(
         &self,
         id: ThreadId,
@@ -66,10 +68,11 @@ impl Threads {
         chosen: Option<Box<CommandPolicy>>,
         level: Level,
         key: Option<RequestKey>,
+        origin: TurnOrigin,
         reply: Reply<Turn>,
     ) {
         let _lane = self.lanes.enter(id).await;
-        let op = Op::StartTurn { params: Box::new(params), chosen, level, key, reply };
+        let op = Op::StartTurn { params: Box::new(params), chosen, level, key, origin, reply };
         if let Err(Op::StartTurn { reply, .. }) = self.send(id, op).await {
             reply(Err(Refusal::not_found(id)));
         }

@@ -15,6 +15,7 @@ use loomd_protocol::{
     AbsolutePathBuf, Level, SandboxMode, SandboxPolicy, ServerNotification, ThreadItem, Turn, TurnStatus,
 };
 use loomd_store::{FileStore, Options};
+use loomd_telemetry::Telemetry;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::sync::{Mutex, mpsc, oneshot};
@@ -72,6 +73,7 @@ impl FrontEnd {
             account: None,
             mcp: None,
             apps: None,
+            telemetry: Telemetry::default(),
             replay: None,
         });
         Self { agent, notifications: Mutex::new(notifications), home }

@@ -33,7 +33,8 @@ pub use file_limit::raise_file_limit;
 pub use git::ConfinedGit;
 pub use helper::run_if_helper;
 pub use process::{
-    Exit, Input, Output, Process, Size, SocketHolder, StartedProcess, Stdio, Terminal, is_in_own_sandbox, socket_holder,
+    Exit, Input, Output, Process, Size, SocketHolder, StartedProcess, Stdio, Terminal, is_in_own_sandbox,
+    running_programs, socket_holder,
 };
 pub use run::{FinishedCommand, Limits, Outcome, Stream, run, run_with_input};
 pub use sessions::{

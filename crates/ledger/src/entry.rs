@@ -132,6 +132,8 @@ pub enum Purpose {
     Approval,
     /// A call beside a turn that leaves no trace in the thread.
     Sample,
+    /// A response of a realtime session.
+    Realtime,
     #[serde(other)]
     Other,
 }

@@ -51,10 +51,11 @@ pub fn serve_at(
         widen_stdout();
     }
     let runtime = runtime()?;
-    let served = runtime.block_on(async { loomd_server::serve(setup.app().await, listen, policy, console).await });
+    let served: Result<()> =
+        runtime.block_on(async { Ok(loomd_server::serve(setup.app().await?, listen, policy, console).await?) });
     // A thread may still be blocked reading stdin; it ends with the process.
     runtime.shutdown_background();
-    Ok(served?)
+    served
 }
 
 /// Capacity of the stdout pipe. With the default of 64 KiB, writer and reader wake each other a hundred times for a

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use loomd_client::{Client, Endpoint, Events, Options};
 use loomd_config::{LoadedConfig, OverrideError, Overrides, StartConfig, find_home, load_or_default, system_file};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
-use loomd_server::{App, ConfigSources, LiveSources, Replay};
+use loomd_server::{App, ConfigSources, LiveSources, Replay, Telemetry, TelemetrySettings};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -51,12 +51,22 @@ impl Setup {
         Ok(Self { sources, start })
     }
 
-    /// A server without connections. Fetches the managed requirements first.
-    pub async fn app(self) -> Arc<App> {
+    /// A server without connections. Fetches the managed requirements first. Fails when an exporter of telemetry cannot
+    /// be set up as configured.
+    pub async fn app(self) -> Result<Arc<App>> {
         let Self { sources, start } = self;
-        let app = Arc::new(App::new(sources, &start.loaded, machine_warnings(&start.loaded)));
+        let version = env!("CARGO_PKG_VERSION");
+        let telemetry = TelemetrySettings::new(&start.loaded.config, version, &|name| env::var(name).ok())?;
+        let mut warnings = machine_warnings(&start.loaded);
+        warnings.extend(telemetry.warnings.iter().map(|warning| ConfigWarningNotification {
+            summary: warning.clone(),
+            details: None,
+            path: None,
+            range: None,
+        }));
+        let app = App::with_telemetry(sources, &start.loaded, warnings, Telemetry::start(telemetry));
         app.load_requirements().await;
-        app
+        Ok(app)
     }
 
     /// A client of a server that only replays a stored thread.
@@ -68,7 +78,7 @@ impl Setup {
 
     /// A client of a server in this process, and a stream of all events.
     pub async fn connect(self, options: Options) -> Result<(Client, Events)> {
-        Ok(Client::open(Endpoint::in_process(self.app().await), options).await?)
+        Ok(Client::open(Endpoint::in_process(self.app().await?), options).await?)
     }
 }
 

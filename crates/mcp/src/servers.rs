@@ -13,7 +13,7 @@ use rmcp::model::{
 use crate::config::ServerConfig;
 use crate::credentials::Credentials;
 use crate::elicitation::OPENAI_FORM;
-use crate::server::Server;
+use crate::server::{Phase, Server};
 
 /// The servers in use, one per distinct configuration.
 pub struct Servers {
@@ -79,6 +79,12 @@ impl Servers {
         let ServersOptions { http, environment, client, oauth, account } = options;
         let shared = Arc::new(Shared { http, environment, client, oauth, account });
         Self { shared, known: Mutex::default() }
+    }
+
+    /// How many servers are running.
+    pub fn running(&self) -> usize {
+        let known = self.known.lock();
+        known.iter().filter_map(Weak::upgrade).filter(|server| matches!(server.phase(), Phase::Running)).count()
     }
 
     /// The server of a configuration: the one that is in use, else a new one that is not started yet.

@@ -12,7 +12,7 @@ use crate::credentials::{Bearer, BearerKind};
 use crate::http::{Http, HttpError, HttpResponse};
 use crate::refusal::Refusal;
 use crate::retry::{MAX_DELAY, retry_after_header, retry_delay};
-use crate::{Identity, ModelError, Provider};
+use crate::{CallHeaders, Identity, ModelError, Provider, TraceHeaders};
 
 /// How many bytes of an error response's body are read.
 const MAX_REFUSAL: usize = 64 * 1024;
@@ -142,6 +142,16 @@ async fn refusal(answer: HttpResponse, url: &str, to_error: fn(&Refusal<'_>) -> 
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     let body = String::from_utf8_lossy(&body);
     to_error(&Refusal { status: answer.status, headers: &answer.headers, body: &body, url })
+}
+
+/// The headers of a call's place in a trace.
+pub(crate) fn trace_headers(call: &CallHeaders) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    if let Some(TraceHeaders { traceparent, tracestate }) = &call.trace {
+        insert(&mut headers, HeaderName::from_static("traceparent"), traceparent);
+        insert(&mut headers, HeaderName::from_static("tracestate"), tracestate.as_deref().unwrap_or_default());
+    }
+    headers
 }
 
 /// Inserts a header unless its value is empty or not valid in HTTP.

@@ -38,14 +38,14 @@ pub use catalogue::{ApplyPatch, Catalogue, CatalogueError, ModelInfo, ShellTool,
 pub use credentials::{Bearer, BearerKind, BoxFuture, Credentials};
 pub use error::ModelError;
 pub use event::{Events, ModelEvent, ResponseHeaders};
-pub use http::{Http, HttpError, HttpResponse, ResponseBody, WebSocket, WebSocketError};
+pub use http::{Http, HttpError, HttpResponse, ResponseBody, TlsFiles, WebSocket, WebSocketError};
 pub use input::{CONTEXT_PREFIXES, InputItem};
 pub use list::list_models;
 pub use loomd_protocol::TokenUsageBreakdown as TokenUsage;
 pub use meter::{CallMeter, CallOutcome, CallReport};
 pub use provider::Provider;
 pub use rehearsal::Scenario;
-pub use request::{CallHeaders, Reasoning, Request};
+pub use request::{CallHeaders, Reasoning, Request, TraceHeaders};
 pub use retry::retry_delay;
 pub use session::{Identity, Session};
 pub use tool_schema::complete_schema;

@@ -17,6 +17,8 @@ pub struct CallReport {
     /// From the request to the last event.
     pub duration: Duration,
     pub outcome: CallOutcome,
+    /// The HTTP status of a response that was an error.
+    pub http_status: Option<u16>,
 }
 
 /// How a model call ended.
@@ -59,14 +61,22 @@ impl MeteredCall {
     /// Reports the end of the call if this is its last event.
     pub fn observe(&mut self, event: Option<&Result<ModelEvent, ModelError>>) {
         match event {
-            Some(Ok(ModelEvent::Completed { usage, .. })) => self.end(CallOutcome::Completed, usage.as_ref()),
+            Some(Ok(ModelEvent::Completed { usage, .. })) => self.completed(usage.as_ref()),
             Some(Ok(_)) => {}
-            Some(Err(error)) => self.end(CallOutcome::Failed, error.usage()),
-            None => self.end(CallOutcome::Failed, None),
+            Some(Err(error)) => self.failed(error),
+            None => self.end(CallOutcome::Failed, None, None),
         }
     }
 
-    pub fn end(&mut self, outcome: CallOutcome, usage: Option<&TokenUsage>) {
+    pub fn completed(&mut self, usage: Option<&TokenUsage>) {
+        self.end(CallOutcome::Completed, usage, None);
+    }
+
+    pub fn failed(&mut self, error: &ModelError) {
+        self.end(CallOutcome::Failed, error.usage(), error.http_status());
+    }
+
+    fn end(&mut self, outcome: CallOutcome, usage: Option<&TokenUsage>, http_status: Option<u16>) {
         let Some(CallMeter(report)) = self.meter.take() else { return };
         report(CallReport {
             provider: self.provider.id().into(),
@@ -74,12 +84,13 @@ impl MeteredCall {
             usage: usage.cloned(),
             duration: self.begun.elapsed(),
             outcome,
+            http_status,
         });
     }
 }
 
 impl Drop for MeteredCall {
     fn drop(&mut self) {
-        self.end(CallOutcome::Cancelled, None);
+        self.end(CallOutcome::Cancelled, None, None);
     }
 }

@@ -41,4 +41,13 @@ pub struct CallHeaders {
     pub turn_state: Option<String>,
     pub subagent: Option<String>,
     pub beta_features: Option<String>,
+    /// The place of the call in a trace; sent with requests, not with the handshake of a websocket, which serves many.
+    pub trace: Option<TraceHeaders>,
+}
+
+/// The headers of the W3C Trace Context.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceHeaders {
+    pub traceparent: String,
+    pub tracestate: Option<String>,
 }

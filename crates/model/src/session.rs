@@ -9,7 +9,7 @@ use crate::anthropic::Anthropic;
 use crate::call::Caller;
 use crate::chat::Chat;
 use crate::http::Http;
-use crate::meter::{CallMeter, CallOutcome, MeteredCall};
+use crate::meter::{CallMeter, MeteredCall};
 use crate::rehearsal::Rehearsal;
 use crate::responses::Responses;
 use crate::{Events, ModelError, Provider, Request};
@@ -56,7 +56,7 @@ impl Session {
         match self.recorded(request).await {
             Ok(events) => Ok(events.metered(call)),
             Err(error) => {
-                call.end(CallOutcome::Failed, error.usage());
+                call.failed(&error);
                 Err(error)
             }
         }
@@ -92,8 +92,8 @@ impl Session {
             _ => Err(ModelError::Unsupported(format!("provider `{}` does not support compaction", self.provider.id()))),
         };
         match &compacted {
-            Ok((_, usage)) => call.end(CallOutcome::Completed, usage.as_ref()),
-            Err(error) => call.end(CallOutcome::Failed, error.usage()),
+            Ok((_, usage)) => call.completed(usage.as_ref()),
+            Err(error) => call.failed(error),
         }
         compacted.map(|(items, _)| items)
     }

@@ -11,7 +11,7 @@ mod session;
 mod session_update;
 mod transcript;
 
-pub use dialect::{Closing, Dialect, Event, Input, Step};
+pub use dialect::{Closing, Dialect, Event, Input, Step, Usage};
 pub use endpoint::{Endpoint, EndpointError};
 pub use session::{Connection, InputQueue, QueueFull, Session};
 pub use session_update::{Kind, SessionSettings, Version};

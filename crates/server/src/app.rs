@@ -16,12 +16,14 @@ use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
 use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options};
+use loomd_telemetry::Telemetry;
 
 use crate::apps::AppsOfAccount;
 use crate::clients::Clients;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
 use crate::events::ConnectionEventSink;
+use crate::figures::figures;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::plugins::{Plugins, start_curated_sync};
@@ -63,17 +65,28 @@ pub struct App {
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
     pub fn new(sources: ConfigSources, config: &LoadedConfig, warnings: Vec<ConfigWarningNotification>) -> Self {
-        let options = Options {
-            home: sources.home.to_path_buf(),
-            sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
-        };
-        Self::with(sources, config, warnings, options, None)
+        let options = store_options(&sources, config);
+        Self::with(sources, config, warnings, options, Telemetry::default(), None)
+    }
+
+    /// The same, with exporters of telemetry.
+    pub fn with_telemetry(
+        sources: ConfigSources,
+        config: &LoadedConfig,
+        warnings: Vec<ConfigWarningNotification>,
+        telemetry: Telemetry,
+    ) -> Arc<Self> {
+        let options = store_options(&sources, config);
+        let app = Arc::new(Self::with(sources, config, warnings, options, telemetry.clone(), None));
+        let metered = Arc::downgrade(&app);
+        telemetry.start_metrics(move || metered.upgrade().map(|app| figures(&app)).unwrap_or_default());
+        app
     }
 
     /// The state of a server that only replays a thread.
     pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
-        Self::with(sources, config, Vec::new(), options, Some(replay))
+        Self::with(sources, config, Vec::new(), options, Telemetry::default(), Some(replay))
     }
 
     fn with(
@@ -81,6 +94,7 @@ impl App {
         config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         options: Options,
+        telemetry: Telemetry,
         replay: Option<Replay>,
     ) -> Self {
         let sources = Arc::new(sources);
@@ -109,6 +123,7 @@ impl App {
             account: Some(Arc::new(accounts.clone())),
             mcp: Some(mcp_servers(&http, &mcp_oauth, Arc::clone(&apps))),
             apps: Some(Arc::clone(&apps) as _),
+            telemetry,
             replay,
         });
         Self {
@@ -162,13 +177,14 @@ impl App {
     /// Ends all turns and unloads all threads, as far as that can be done in bounded time.
     pub(crate) async fn close(&self) {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
-        self.flush_ledger().await;
+        self.flush().await;
     }
 
-    /// Waits until what was spent is in the ledger, in bounded time.
-    pub(crate) async fn flush_ledger(&self) {
+    /// Waits until what was spent is in the ledger and telemetry is exported, in bounded time.
+    pub(crate) async fn flush(&self) {
         let metering = Arc::clone(self.agent.metering());
         _ = tokio::task::spawn_blocking(move || metering.flush()).await;
+        self.agent.telemetry().flush().await;
     }
 
     /// Returns the warnings of the present configuration and of this machine.
@@ -212,6 +228,13 @@ impl App {
     /// Sends a notification to every initialized client, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
         event_sink(&self.connections, &self.server_requests).broadcast(notification).await;
+    }
+}
+
+fn store_options(sources: &ConfigSources, config: &LoadedConfig) -> Options {
+    Options {
+        home: sources.home.to_path_buf(),
+        sqlite_home: config.config.sqlite_home.as_ref().map(|path| path.to_path_buf()),
     }
 }
 

@@ -16,8 +16,9 @@ use loomd_agent::ClientIdentity;
 use loomd_console::Role;
 use loomd_protocol::{
     ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level,
-    RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, encode_error,
+    RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, W3cTraceContext, encode_error,
 };
+use loomd_telemetry::SpanContext;
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -154,12 +155,7 @@ impl Connection {
     async fn receive(&mut self, message: &[u8]) {
         match Incoming::parse(message) {
             Ok(Incoming::Request { id, method, params, trace, .. }) => {
-                if let Some(parent) = trace.and_then(|trace| trace.traceparent)
-                    && !is_traceparent(&parent)
-                    && let Some(count) = self.unexpected.admit()
-                {
-                    warn!(count, "ignoring a malformed traceparent");
-                }
+                let parent = trace.and_then(|trace| self.span_context(&trace));
                 if let Some(role) = self.role
                     && let Err(message) = role.check_request(&method, params.map(RawValue::get))
                 {
@@ -167,7 +163,7 @@ impl Connection {
                 }
                 match ClientRequest::decode(&method, params) {
                     Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
-                    Ok(request) => self.request(id, request).await,
+                    Ok(request) => self.request(id, request, parent).await,
                     Err(error) => self.refuse(&id, self.not_decoded(&method, error)),
                 }
             }
@@ -182,6 +178,18 @@ impl Connection {
                 }
             }
         }
+    }
+
+    /// The client's position in a trace. Malformed ones are ignored.
+    fn span_context(&mut self, trace: &W3cTraceContext) -> Option<SpanContext> {
+        let parent = trace.traceparent.as_deref()?;
+        let context = SpanContext::parse(parent, trace.tracestate.as_deref());
+        if context.is_none()
+            && let Some(count) = self.unexpected.admit()
+        {
+            warn!(count, "ignoring a malformed traceparent");
+        }
+        context
     }
 
     /// Takes a client's response to a server request.
@@ -257,7 +265,8 @@ impl Connection {
         self.client = Some(client);
     }
 
-    async fn request(&mut self, id: RequestId, request: ClientRequest) {
+    /// Starts a request. `parent` is the client's position in a trace.
+    async fn request(&mut self, id: RequestId, request: ClientRequest, parent: Option<SpanContext>) {
         let Some(client) = &self.client else {
             return self.refuse(&id, RpcError::invalid_request("Not initialized"));
         };
@@ -294,7 +303,8 @@ impl Connection {
         let method = request.method();
         let kind = Kind::of(method);
         let work = async move {
-            if AssertUnwindSafe(dispatch(&cx, request)).catch_unwind().await.is_err() {
+            let handled = loomd_telemetry::within(parent, dispatch(&cx, request));
+            if AssertUnwindSafe(handled).catch_unwind().await.is_err() {
                 error!(method, "a handler panicked");
                 cx.answer.refuse(&RpcError::internal(format!("internal error in {method}")));
             }
@@ -366,16 +376,6 @@ impl Drop for Connection {
 
 fn needs_capability(name: &str) -> RpcError {
     RpcError::invalid_request(format!("{name} requires experimentalApi capability"))
-}
-
-/// `version-traceid-parentid-flags`, lower-case hex.
-fn is_traceparent(text: &str) -> bool {
-    let lengths = [2, 32, 16, 2];
-    let parts: Vec<&str> = text.split('-').collect();
-    parts.len() == lengths.len()
-        && parts.iter().zip(lengths).all(|(part, length)| {
-            part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-        })
 }
 
 /// Whether a client answers elicitations of the mode `openai/form`.
@@ -495,18 +495,5 @@ mod tests {
         connection.end().await;
         app.broadcast(warning()).await;
         assert!(connection.outbound.next().await.is_err());
-    }
-
-    #[test]
-    fn a_traceparent_without_four_hex_parts_is_malformed() {
-        assert!(is_traceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"));
-        for bad in [
-            "",
-            "nonsense",
-            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331",
-            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
-        ] {
-            assert!(!is_traceparent(bad), "{bad}");
-        }
     }
 }

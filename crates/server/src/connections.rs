@@ -118,6 +118,12 @@ impl Connections {
         }
     }
 
+    /// How many messages and bytes wait to be sent.
+    pub fn queued(&self) -> (usize, usize) {
+        let queues: Vec<_> = self.lock().values().map(|recipient| Arc::clone(&recipient.outbound)).collect();
+        queues.iter().map(|queue| queue.queued()).fold((0, 0), |sum, queue| (sum.0 + queue.0, sum.1 + queue.1))
+    }
+
     /// Returns the ids of all initialized connections.
     pub fn ids(&self) -> Vec<ConnectionId> {
         self.lock().keys().copied().collect()

@@ -1,70 +1,56 @@
-//! The figures of the server, for `/metrics` and `server/diagnostics`. Labels are bounded: methods of the protocol, and
-//! names that are written here.
+//! The figures of the server, for `/metrics`, `server/diagnostics` and the exporter of metrics. Labels are bounded:
+//! methods of the protocol, and names that are written here.
 
 use std::fmt::Write as _;
 
+use loomd_agent::LATENCY_BOUNDS;
+use loomd_telemetry::{Attributes, Histogram, Metric, MetricKind, Point, Value};
+
 use crate::app::App;
 
-/// A figure, with one value per set of labels.
-pub(crate) struct Figure {
-    pub name: &'static str,
-    help: &'static str,
-    kind: Kind,
-    pub values: Vec<Labelled>,
+type Labels<'a> = &'a [(&'static str, &'static str)];
+
+fn gauge(name: &'static str, description: &'static str, value: usize) -> Metric {
+    Metric { name, description, kind: MetricKind::Gauge(vec![point(&[], value as f64)]) }
 }
 
-/// A value, with labels as the text format spells them: empty, or `{kind="input"}`.
-pub(crate) struct Labelled {
-    pub labels: String,
-    pub value: f64,
+fn counter(name: &'static str, description: &'static str, value: f64) -> Metric {
+    Metric { name, description, kind: MetricKind::Counter(vec![point(&[], value)]) }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    /// Only ever grows while the process runs.
-    Counter,
-    Gauge,
+/// A counter with one value per value of a label.
+fn counters(
+    name: &'static str,
+    description: &'static str,
+    label: &'static str,
+    values: impl IntoIterator<Item = (&'static str, u64)>,
+) -> Metric {
+    let points = values.into_iter().map(|(of, value)| point(&[(label, of)], value as f64));
+    Metric { name, description, kind: MetricKind::Counter(points.collect()) }
 }
 
-impl Figure {
-    fn one(kind: Kind, name: &'static str, help: &'static str, value: f64) -> Self {
-        Self { name, help, kind, values: vec![Labelled { labels: String::new(), value }] }
-    }
-
-    fn by<'a>(
-        name: &'static str,
-        help: &'static str,
-        label: &str,
-        values: impl IntoIterator<Item = (&'a str, u64)>,
-    ) -> Self {
-        let labelled = |(of, value): (&str, u64)| Labelled { labels: labels(&[(label, of)]), value: value as f64 };
-        Self { name, help, kind: Kind::Counter, values: values.into_iter().map(labelled).collect() }
-    }
-}
-
-fn labels(labels: &[(&str, &str)]) -> String {
-    let pairs: Vec<String> = labels.iter().map(|(name, value)| format!("{name}=\"{value}\"")).collect();
-    format!("{{{}}}", pairs.join(","))
+fn point<T>(labels: Labels<'_>, value: T) -> Point<T> {
+    let attributes: Attributes = labels.iter().map(|(name, value)| (*name, Value::Name(value))).collect();
+    Point { attributes, value }
 }
 
 /// The figures at this moment.
-pub(crate) fn figures(app: &App) -> Vec<Figure> {
-    use Kind::{Counter, Gauge};
+pub(crate) fn figures(app: &App) -> Vec<Metric> {
     let threads = app.threads();
     let metering = app.agent.metering();
     let spent = metering.counts.snapshot();
     let (lost, queued) = metering.backlog();
+    let (unsent, unsent_bytes) = app.connections.queued();
     let requests = app.requests.ended().into_iter().flat_map(|(method, ended)| {
-        [("ok", ended.answered), ("error", ended.refused)].into_iter().filter(|(_, count)| *count > 0).map(
-            move |(outcome, count)| Labelled {
-                labels: labels(&[("method", method), ("outcome", outcome)]),
-                value: count as f64,
-            },
-        )
+        let outcomes = [("ok", ended.answered), ("error", ended.refused)];
+        let there = outcomes.into_iter().filter(|(_, count)| *count > 0);
+        there.map(move |(outcome, count)| point(&[("method", method), ("outcome", outcome)], count as f64))
     });
-    let calls = spent.calls.iter().filter(|calls| calls.count > 0).map(|calls| Labelled {
-        labels: labels(&[("purpose", calls.purpose), ("outcome", calls.outcome.name())]),
-        value: calls.count as f64,
+    let calls = spent.calls.iter().filter(|calls| calls.count > 0);
+    let calls = calls.map(|it| point(&[("purpose", it.purpose), ("outcome", it.outcome.name())], it.count as f64));
+    let latencies = metering.store.snapshot().map(|latency| {
+        let sum = latency.sum.as_secs_f64();
+        point(&[("operation", latency.operation)], Histogram { bounds: LATENCY_BOUNDS, counts: latency.counts, sum })
     });
     let tokens = spent.tokens;
     let kinds = [
@@ -75,69 +61,119 @@ pub(crate) fn figures(app: &App) -> Vec<Figure> {
         ("reasoning_output", tokens.reasoning_output),
     ];
     let mut figures = vec![
-        Figure::one(Gauge, "loomd_connections", "Connected clients.", app.connections.ids().len() as f64),
-        Figure::one(Gauge, "loomd_requests_in_flight", "Requests in progress.", app.requests.in_flight() as f64),
-        Figure {
+        gauge("loomd_connections", "Connected clients.", app.connections.ids().len()),
+        gauge("loomd_requests_in_flight", "Requests in progress.", app.requests.in_flight()),
+        Metric {
             name: "loomd_requests_total",
-            help: "Requests that ended, by method and outcome.",
-            kind: Counter,
-            values: requests.collect(),
+            description: "Requests that ended, by method and outcome.",
+            kind: MetricKind::Counter(requests.collect()),
         },
-        Figure::one(Gauge, "loomd_threads_loaded", "Loaded threads.", threads.loaded().len() as f64),
-        Figure::one(Gauge, "loomd_turns_running", "Turns that are running.", threads.running_turns() as f64),
-        Figure::by(
+        gauge("loomd_outbound_queue_messages", "Messages that wait to be sent to clients.", unsent),
+        gauge("loomd_outbound_queue_bytes", "Bytes that wait to be sent to clients.", unsent_bytes),
+        gauge("loomd_threads_loaded", "Loaded threads.", threads.loaded().len()),
+        gauge("loomd_thread_queue_requests", "Requests that wait for the tasks of threads.", threads.queued_requests()),
+        gauge("loomd_inbox_inputs", "Input that waits for running turns.", metering.inbox_inputs()),
+        gauge("loomd_event_log_bytes", "Events that are kept for clients that reconnect.", threads.event_log_bytes()),
+        gauge("loomd_turns_running", "Turns that are running.", threads.running_turns()),
+        counters(
             "loomd_turns_total",
             "Turns that ended, by outcome.",
             "outcome",
             spent.turns.map(|(outcome, count)| (outcome.name(), count)),
         ),
-        Figure::one(Counter, "loomd_budget_stops_total", "Turns that a budget ended.", spent.budget_stops as f64),
-        Figure {
+        counter("loomd_budget_stops_total", "Turns that a budget ended.", spent.budget_stops as f64),
+        Metric {
             name: "loomd_model_calls_total",
-            help: "Model calls that ended, by purpose and outcome.",
-            kind: Counter,
-            values: calls.collect(),
+            description: "Model calls that ended, by purpose and outcome.",
+            kind: MetricKind::Counter(calls.collect()),
         },
-        Figure::one(
-            Counter,
-            "loomd_model_call_seconds_total",
-            "The time that model calls took.",
-            spent.call_time.as_secs_f64(),
-        ),
-        Figure::by("loomd_tokens_total", "Tokens that providers reported, by kind.", "kind", kinds),
-        Figure::one(
-            Counter,
+        counter("loomd_model_call_seconds_total", "The time that model calls took.", spent.call_time.as_secs_f64()),
+        counters("loomd_tokens_total", "Tokens that providers reported, by kind.", "kind", kinds),
+        counter(
             "loomd_price_dollars_total",
             "The price of model calls that have a configured one.",
             spent.money.dollars(),
         ),
-        Figure::by(
+        counters(
             "loomd_tool_calls_total",
             "Tool calls that ended, by outcome.",
             "outcome",
             spent.tool_calls.map(|(outcome, count)| (outcome.name(), count)),
         ),
-        Figure::one(Gauge, "loomd_ledger_queue", "Ledger entries that wait to be written.", queued as f64),
-        Figure::one(Counter, "loomd_ledger_lost_total", "Ledger entries that could not be written.", lost as f64),
+        gauge("loomd_programs_running", "Programs that are running.", loomd_exec::running_programs()),
+        gauge("loomd_mcp_servers_running", "MCP servers that are running.", threads.running_mcp_servers()),
+        Metric {
+            name: "loomd_store_append_seconds",
+            description: "How long appends to rollouts took, by whether they were synced to the disk.",
+            kind: MetricKind::Histogram(latencies.into()),
+        },
+        gauge("loomd_ledger_queue", "Ledger entries that wait to be written.", queued),
+        counter("loomd_ledger_lost_total", "Ledger entries that could not be written.", lost as f64),
     ];
+    let telemetry = app.agent.telemetry();
+    if telemetry.is_on() {
+        let (dropped, queued) = telemetry.backlog();
+        figures.push(gauge("loomd_telemetry_queue", "Spans and log events that wait to be exported.", queued));
+        let help = "Spans and log events that could not be exported.";
+        figures.push(counter("loomd_telemetry_dropped_total", help, dropped as f64));
+    }
     if let Some(bytes) = resident_memory() {
-        figures.push(Figure::one(Gauge, "process_resident_memory_bytes", "Resident memory.", bytes as f64));
+        let kind = MetricKind::Gauge(vec![point(&[], bytes as f64)]);
+        figures.push(Metric { name: "process_resident_memory_bytes", description: "Resident memory.", kind });
     }
     figures
 }
 
+/// The values of a figure as single numbers, each with the end of its name: the labels as the text format spells them,
+/// after a suffix for parts of a histogram.
+pub(crate) fn values(figure: &Metric) -> Vec<(String, f64)> {
+    match &figure.kind {
+        MetricKind::Counter(points) | MetricKind::Gauge(points) => {
+            points.iter().map(|point| (labels(&point.attributes, None), point.value)).collect()
+        }
+        MetricKind::Histogram(points) => points.iter().flat_map(histogram_values).collect(),
+    }
+}
+
+fn histogram_values(Point { attributes, value }: &Point<Histogram>) -> Vec<(String, f64)> {
+    let mut sum = 0;
+    let bounds = value.bounds.iter().map(ToString::to_string).chain(["+Inf".into()]);
+    let mut values: Vec<_> = bounds
+        .zip(&value.counts)
+        .map(|(bound, count)| {
+            sum += count;
+            (format!("_bucket{}", labels(attributes, Some(&bound))), sum as f64)
+        })
+        .collect();
+    let plain = labels(attributes, None);
+    values.push((format!("_sum{plain}"), value.sum));
+    values.push((format!("_count{plain}"), sum as f64));
+    values
+}
+
+/// Labels as the text format spells them: empty, or `{kind="input"}`. `le` is the bound of a bucket.
+fn labels(attributes: &Attributes, le: Option<&str>) -> String {
+    let pair = |(name, value): &(&'static str, Value)| match value {
+        Value::Name(text) => format!("{name}=\"{text}\""),
+        other => format!("{name}=\"{other:?}\""),
+    };
+    let pairs: Vec<String> = attributes.iter().map(pair).chain(le.map(|bound| format!("le=\"{bound}\""))).collect();
+    if pairs.is_empty() { String::new() } else { format!("{{{}}}", pairs.join(",")) }
+}
+
 /// The figures in the text format of Prometheus.
-pub(crate) fn render(figures: &[Figure]) -> String {
+pub(crate) fn render(figures: &[Metric]) -> String {
     let mut text = String::new();
     for figure in figures {
         let kind = match figure.kind {
-            Kind::Counter => "counter",
-            Kind::Gauge => "gauge",
+            MetricKind::Counter(_) => "counter",
+            MetricKind::Gauge(_) => "gauge",
+            MetricKind::Histogram(_) => "histogram",
         };
         let name = figure.name;
-        _ = write!(text, "# HELP {name} {}\n# TYPE {name} {kind}\n", figure.help);
-        for Labelled { labels, value } in &figure.values {
-            _ = writeln!(text, "{name}{labels} {value}");
+        _ = write!(text, "# HELP {name} {}\n# TYPE {name} {kind}\n", figure.description);
+        for (rest, value) in values(figure) {
+            _ = writeln!(text, "{name}{rest} {value}");
         }
     }
     text
@@ -157,14 +193,23 @@ mod tests {
 
     #[test]
     fn figures_are_rendered_as_prometheus_reads_them() {
+        let histogram = Histogram { bounds: &[0.1, 1.0], counts: vec![2, 0, 1], sum: 7.5 };
         let figures = [
-            Figure::one(Kind::Gauge, "a", "An a.", 3.0),
-            Figure::by("b_total", "Bs.", "kind", [("x", 1), ("y", 20_000_000)]),
-            Figure::one(Kind::Counter, "c_total", "Cs.", 0.25),
+            gauge("a", "An a.", 3),
+            counters("b_total", "Bs.", "kind", [("x", 1), ("y", 20_000_000)]),
+            counter("c_total", "Cs.", 0.25),
+            Metric {
+                name: "d",
+                description: "Ds.",
+                kind: MetricKind::Histogram(vec![point(&[("operation", "sync")], histogram)]),
+            },
         ];
         let expected = "# HELP a An a.\n# TYPE a gauge\na 3\n\
             # HELP b_total Bs.\n# TYPE b_total counter\nb_total{kind=\"x\"} 1\nb_total{kind=\"y\"} 20000000\n\
-            # HELP c_total Cs.\n# TYPE c_total counter\nc_total 0.25\n";
+            # HELP c_total Cs.\n# TYPE c_total counter\nc_total 0.25\n\
+            # HELP d Ds.\n# TYPE d histogram\nd_bucket{operation=\"sync\",le=\"0.1\"} 2\n\
+            d_bucket{operation=\"sync\",le=\"1\"} 2\nd_bucket{operation=\"sync\",le=\"+Inf\"} 3\n\
+            d_sum{operation=\"sync\"} 7.5\nd_count{operation=\"sync\"} 3\n";
         assert_eq!(render(&figures), expected);
     }
 }

@@ -43,6 +43,7 @@ pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, ledger, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
+pub use loomd_telemetry::{Settings as TelemetrySettings, SettingsError as TelemetryError, Telemetry};
 pub use transport::{
     CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, serve, serve_attached, serve_in_process, serve_on,
 };

@@ -259,6 +259,12 @@ impl OutboundQueue {
         }
     }
 
+    /// How many messages and bytes are queued.
+    pub fn queued(&self) -> (usize, usize) {
+        let queue = self.lock();
+        (queue.entries.len(), queue.bytes)
+    }
+
     /// Ends the queue; queued messages are still sent.
     pub fn finish(&self) {
         self.lock().end.get_or_insert(End::Finished);

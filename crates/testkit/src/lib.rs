@@ -21,6 +21,7 @@
 //! ```
 
 mod capture;
+mod collector;
 mod flow;
 mod gate;
 mod home;
@@ -46,6 +47,7 @@ mod ws;
 use std::time::Duration;
 
 pub use capture::CapturedOutput;
+pub use collector::{Collector, Posted};
 pub use gate::Gate;
 pub use home::Home;
 pub use http::{Headers, HttpReply};

@@ -6,12 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::event::{Event, EventId};
 
-/// Bytes of events that one thread keeps. A text delta counts for less than 1 KiB, so this is a stretch of at least
-/// 512 deltas: some seconds of a model's stream, which is what a client that reconnects at once has missed.
+/// Bytes of events that one thread keeps. A text delta counts for less than 1,100 bytes, so this is a stretch of more than
+/// 470 deltas: some seconds of a model's stream, which is what a client that reconnects at once has missed.
 const PER_THREAD: usize = 512 * 1024;
-
-/// Bytes of events that all threads keep together. With more than 64 threads that stream at once, each keeps less.
-const TOTAL: usize = 32 * 1024 * 1024;
 
 /// The memory that the event logs of all threads share.
 #[derive(Debug)]
@@ -23,18 +20,20 @@ pub(crate) struct EventBudget {
 
 impl Default for EventBudget {
     fn default() -> Self {
-        Self { per_thread: PER_THREAD, total: TOTAL, used: AtomicUsize::new(0) }
+        Self { per_thread: PER_THREAD, total: Self::TOTAL, used: AtomicUsize::new(0) }
     }
 }
 
 impl EventBudget {
+    /// Bytes of events that all threads keep together. With more than 64 threads that stream at once, each keeps less.
+    pub const TOTAL: usize = 32 * 1024 * 1024;
+
     #[cfg(test)]
     pub fn new(per_thread: usize, total: usize) -> Self {
         Self { per_thread, total, used: AtomicUsize::new(0) }
     }
 
     /// The bytes that are kept now.
-    #[cfg(test)]
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)
     }

@@ -6,8 +6,9 @@ use loomd_protocol::{DynamicToolCallOutputContentItem, JsonValue, ServerNotifica
 use crate::approval::ApprovalRequest;
 use crate::event::EventKind;
 
-/// An event without its texts: the shared notification itself, and its ids and other short members.
-const FIXED: usize = size_of::<ServerNotification>() + 256;
+/// An event without its texts: the shared notification itself, its ids and other short members, and its place in the
+/// queue, half of which may be unused. `memory_tests.rs` compares the sum with the memory that is taken.
+const FIXED: usize = size_of::<ServerNotification>() + 400;
 
 pub(super) fn of(kind: &EventKind) -> usize {
     FIXED

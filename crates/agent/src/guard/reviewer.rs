@@ -172,7 +172,7 @@ async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<V
     }
     let question = message("user", question);
     let session_id = Uuid::now_v7().to_string();
-    let request = Request {
+    let mut request = Request {
         model,
         instructions: match newer {
             true => prompts::guardian_instructions().into(),
@@ -191,8 +191,8 @@ async fn ask(turn: &TurnCx, services: &Services, action: &JsonValue) -> Result<V
         headers: CallHeaders { session_id, subagent: Some("guardian".into()), ..CallHeaders::default() },
     };
     let mut session = Session::new(Arc::clone(&profile.provider), Arc::clone(&services.http), profile.identity.clone());
-    let mut events =
-        session.stream(&request, turn.spending.meter(Purpose::Approval)).await.map_err(|error| error.message())?;
+    let meter = turn.begin_model_call(Purpose::Approval, &mut request);
+    let mut events = session.stream(&request, meter).await.map_err(|error| error.message())?;
     let mut text = String::new();
     while let Some(event) = events.next().await {
         match event.map_err(|error| error.message())? {

@@ -19,6 +19,8 @@ pub(crate) struct Budgets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope {
     Turn,
+    /// The turn of a parent agent that started this one.
+    ParentTurn,
     Thread,
     Day,
 }
@@ -27,6 +29,7 @@ impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Turn => "this turn has",
+            Self::ParentTurn => "the turn that started this agent has",
             Self::Thread => "this thread has",
             Self::Day => "all threads have today",
         })

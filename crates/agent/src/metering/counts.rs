@@ -35,14 +35,20 @@ impl From<Outcome> for CountedOutcome {
     }
 }
 
-const PURPOSES: [(Purpose, &str); 6] = [
+const PURPOSES: [(Purpose, &str); 7] = [
     (Purpose::Turn, "turn"),
     (Purpose::Review, "review"),
     (Purpose::Compaction, "compaction"),
     (Purpose::Approval, "approval"),
     (Purpose::Sample, "sample"),
+    (Purpose::Realtime, "realtime"),
     (Purpose::Other, "other"),
 ];
+
+/// The name of a purpose, as metrics have it.
+pub(crate) fn purpose_name(purpose: Purpose) -> &'static str {
+    PURPOSES.iter().find(|(known, _)| *known == purpose).map_or("other", |(_, name)| name)
+}
 
 /// Counts since the start of the process.
 #[derive(Default)]

@@ -5,13 +5,16 @@
 
 mod budgets;
 mod counts;
+mod latency;
 mod spending;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod turn_total;
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -23,9 +26,12 @@ use parking_lot::Mutex;
 use crate::approval::decision_word;
 
 use budgets::{Budgets, Scope};
+pub(crate) use counts::purpose_name;
 pub use counts::{CallCount, CountedOutcome, Counts, Snapshot};
+pub use latency::{LATENCY_BOUNDS, LatencySnapshot, StoreLatencies};
 pub(crate) use spending::{Checked, Spending, SpendingOf};
 pub(crate) use thread::ThreadSpending;
+pub(crate) use turn_total::TurnTotal;
 
 /// The folder of the ledger in the home.
 const FOLDER: &str = "loomd/ledger";
@@ -38,6 +44,10 @@ pub struct Metering {
     ledger: Arc<Ledger>,
     writer: Writer,
     pub counts: Counts,
+    /// How long appends to rollouts take.
+    pub store: Arc<StoreLatencies>,
+    /// The input that waits for running turns.
+    pub(crate) inbox_inputs: Arc<AtomicUsize>,
     /// The limits of the day's budget that clients have been warned of.
     warned: Mutex<(Date, Warned)>,
 }
@@ -63,6 +73,8 @@ impl Metering {
             writer: Writer::new(Arc::clone(&ledger)),
             ledger,
             counts: Counts::default(),
+            store: Arc::default(),
+            inbox_inputs: Arc::default(),
             warned: Mutex::new((Date::ZERO, Warned::default())),
         }
     }
@@ -75,6 +87,11 @@ impl Metering {
     /// Waits until everything that was spent is in the ledger. Blocks.
     pub fn flush(&self) -> bool {
         self.writer.flush(FLUSH)
+    }
+
+    /// How much input waits for running turns.
+    pub fn inbox_inputs(&self) -> usize {
+        self.inbox_inputs.load(Ordering::Relaxed)
     }
 
     /// Entries that could not be written, and those that wait to be.

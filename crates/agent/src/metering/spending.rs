@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::budgets::{exceeded, warning};
+use super::turn_total::TurnTotal;
 use super::{Budgets, Metering, Scope, ThreadSpending, Warned};
 
 /// The turn that spends, and what limits it.
@@ -29,6 +30,8 @@ pub(crate) struct SpendingOf<'a> {
     /// The budget of the request that started the turn.
     pub budget: Option<&'a RequestedBudget>,
     pub thread: Arc<ThreadSpending>,
+    /// The turns of parent agents that this turn counts for, too.
+    pub parents: Vec<Arc<TurnTotal>>,
     /// Budgets do not apply, as in a replay.
     pub unlimited: bool,
 }
@@ -45,13 +48,17 @@ pub(crate) struct Spending {
     begun: Instant,
     budgets: Budgets,
     thread: Arc<ThreadSpending>,
+    /// What the turn has spent, turns of child agents that it started included.
+    total: Arc<TurnTotal>,
+    /// The turns of parent agents whose budgets limit this one.
+    parents: Vec<Arc<TurnTotal>>,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// What the turn has spent; its time is that of the clock.
-    spent: Spent,
+    /// The tool calls of the turn itself.
+    tool_calls: u64,
     /// The tool calls and the time that are in the ledger and in the thread's sum.
     settled: (u64, Duration),
     warned: Warned,
@@ -82,10 +89,22 @@ impl Spending {
             client: of.client.to_owned(),
             prices: of.config.map(|own| own.prices.clone()).unwrap_or_default(),
             begun: Instant::now(),
+            total: TurnTotal::new(budgets.turn),
+            parents: if of.unlimited { Vec::new() } else { of.parents },
             budgets,
             thread: of.thread,
             state: Mutex::default(),
         })
+    }
+
+    /// The totals that the turns of child agents count for when this turn starts them.
+    pub fn for_children(&self) -> Vec<Arc<TurnTotal>> {
+        TurnTotal::inherited(&self.parents, &self.total)
+    }
+
+    /// All totals that this turn counts for.
+    fn totals(&self) -> impl Iterator<Item = &Arc<TurnTotal>> {
+        std::iter::once(&self.total).chain(&self.parents)
     }
 
     /// The meter of a model call of this turn.
@@ -94,8 +113,9 @@ impl Spending {
         CallMeter::new(move |report| spending.call_ended(purpose, report))
     }
 
-    pub(super) fn call_ended(&self, purpose: Purpose, report: CallReport) {
-        let CallReport { provider, model, usage, duration, outcome } = report;
+    /// Notes a model call that has ended.
+    pub fn call_ended(&self, purpose: Purpose, report: CallReport) {
+        let CallReport { provider, model, usage, duration, outcome, http_status: _ } = report;
         let tokens = usage.as_ref().map(tokens).unwrap_or_default();
         let price = find_price(&self.prices, &provider, &model).map(|price| price_of(price).of(&tokens));
         let call = ModelCall {
@@ -120,7 +140,7 @@ impl Spending {
         let entry = Entry::Call(call);
         let mut spent = Spent::default();
         spent.add(&entry);
-        self.state.lock().spent += spent;
+        self.totals().for_each(|total| total.add(spent));
         self.thread.add(spent);
         self.metering.push(entry);
     }
@@ -128,31 +148,35 @@ impl Spending {
     /// Counts a tool call that is about to run. Fails when a budget allows no more of them.
     pub fn begin_tool_call(&self) -> Result<(), String> {
         let mut state = self.state.lock();
-        let thread = self.thread.spent().tool_calls + (state.spent.tool_calls - state.settled.0);
-        let limits = [
-            (Scope::Turn, state.spent.tool_calls, self.budgets.turn.tool_calls),
-            (Scope::Thread, thread, self.budgets.thread.tool_calls),
-        ];
-        for (scope, spent, limit) in limits {
-            if let Some(limit) = limit.filter(|limit| spent >= *limit) {
-                return Err(exceeded(scope, &Limit::ToolCalls { spent, limit }).message);
+        let of_thread = self.thread.spent().tool_calls + (state.tool_calls - state.settled.0);
+        if let Some(limit) = self.budgets.thread.tool_calls.filter(|limit| of_thread >= *limit) {
+            return Err(exceeded(Scope::Thread, &Limit::ToolCalls { spent: of_thread, limit }).message);
+        }
+        let scopes = std::iter::once(Scope::Turn).chain(std::iter::repeat(Scope::ParentTurn));
+        for (at, (total, scope)) in self.totals().zip(scopes).enumerate() {
+            if let Err(limit) = total.begin_tool_call() {
+                self.totals().take(at).for_each(|counted| counted.undo_tool_call());
+                return Err(exceeded(scope, &limit).message);
             }
         }
-        state.spent.tool_calls += 1;
+        state.tool_calls += 1;
         Ok(())
     }
 
     /// Compares what was spent with the budgets.
     pub async fn check(&self) -> Checked {
-        if self.budgets.is_unlimited() {
+        if self.budgets.is_unlimited() && self.parents.is_empty() {
             return Checked::default();
         }
         if let Some(error) = self.stopped() {
             return Checked { exceeded: Some(error), ..Checked::default() };
         }
         let mut checked = Checked::default();
-        let of_turn = Spent { time: self.begun.elapsed(), ..self.state.lock().spent };
-        self.compare(Scope::Turn, &self.budgets.turn, &of_turn, &mut checked);
+        self.compare(Scope::Turn, &self.budgets.turn, &self.total.spent(), &mut checked);
+        let of_parents = self.parents.iter().find_map(|parent| parent.exceeded());
+        if checked.exceeded.is_none() {
+            checked.exceeded = of_parents.map(|limit| exceeded(Scope::ParentTurn, &limit));
+        }
         let (thread, day) = (!self.budgets.thread.is_unlimited(), !self.budgets.day.is_unlimited());
         if thread {
             self.thread.load(&self.metering, &self.root_thread_id, self.since).await;
@@ -175,6 +199,8 @@ impl Spending {
         for limit in budget.near(spent) {
             let is_new = match scope {
                 Scope::Turn => self.state.lock().warned.note(&limit),
+                // A parent's turn warns of its budget itself.
+                Scope::ParentTurn => false,
                 Scope::Thread => self.thread.warn(&limit),
                 Scope::Day => self.metering.warn_today(&limit),
             };
@@ -203,7 +229,8 @@ impl Spending {
 
     /// Cancels the turn when its time is used up, whatever it is doing then. Ends with `over`.
     pub fn limit_time(self: &Arc<Self>, cancel: CancellationToken, over: CancellationToken) {
-        if self.budgets.turn.time.is_none() && self.budgets.thread.time.is_none() {
+        let of_parents = self.parents.iter().any(|parent| parent.time_left().is_some());
+        if self.budgets.turn.time.is_none() && self.budgets.thread.time.is_none() && !of_parents {
             return;
         }
         let spending = Arc::clone(self);
@@ -223,17 +250,19 @@ impl Spending {
 
     /// The time limit that ends first; `None` when nothing is left, which the turn finds before its first model call.
     async fn time_left(&self) -> Option<(Scope, Duration, Duration)> {
-        let turn = self.budgets.turn.time.map(|limit| (Scope::Turn, limit, limit));
+        let turn = self.total.time_left().map(|(limit, left)| (Scope::Turn, limit, left));
+        let parents = self.parents.iter().filter_map(|parent| parent.time_left());
+        let parents = parents.map(|(limit, left)| (Scope::ParentTurn, limit, left));
         let thread = match self.budgets.thread.time {
             Some(limit) => {
                 self.thread.load(&self.metering, &self.root_thread_id, self.since).await;
-                Some((Scope::Thread, limit, limit.saturating_sub(self.thread.spent().time)))
+                let left = limit.saturating_sub(self.thread.spent().time).saturating_sub(self.begun.elapsed());
+                Some((Scope::Thread, limit, left))
             }
             None => None,
         };
-        let (scope, limit, left) = turn.into_iter().chain(thread).min_by_key(|(_, _, left)| *left)?;
-        let left = left.saturating_sub(self.begun.elapsed());
-        (!left.is_zero()).then_some((scope, limit, left))
+        let first = turn.into_iter().chain(parents).chain(thread).min_by_key(|(_, _, left)| *left)?;
+        (!first.2.is_zero()).then_some(first)
     }
 
     /// Appends the tool calls and the time since the last entry to the ledger. To be called at the end of the turn.
@@ -242,8 +271,8 @@ impl Spending {
         let (tool_calls, time) = {
             let mut state = self.state.lock();
             let (calls, time) = state.settled;
-            state.settled = (state.spent.tool_calls, elapsed);
-            (state.spent.tool_calls - calls, elapsed.saturating_sub(time))
+            state.settled = (state.tool_calls, elapsed);
+            (state.tool_calls - calls, elapsed.saturating_sub(time))
         };
         self.thread.add(Spent { tool_calls, time, ..Spent::default() });
         self.metering.push(Entry::Turn(TurnWork {

@@ -27,6 +27,20 @@ impl World {
     }
 
     fn turn(&self, thread_id: &str, budget: Option<&RequestedBudget>) -> Arc<Spending> {
+        self.turn_of(thread_id, budget, Vec::new())
+    }
+
+    /// A turn of a child agent, started by a turn of its parent.
+    fn child_of(&self, parent: &Spending) -> Arc<Spending> {
+        self.turn_of("child", None, parent.for_children())
+    }
+
+    fn turn_of(
+        &self,
+        thread_id: &str,
+        budget: Option<&RequestedBudget>,
+        parents: Vec<Arc<TurnTotal>>,
+    ) -> Arc<Spending> {
         Spending::new(
             &self.metering,
             SpendingOf {
@@ -38,6 +52,7 @@ impl World {
                 config: Some(&self.config),
                 budget,
                 thread: Arc::clone(&self.thread),
+                parents,
                 unlimited: false,
             },
         )
@@ -58,6 +73,7 @@ fn report(input: i64, output: i64) -> CallReport {
         }),
         duration: Duration::from_millis(7),
         outcome: CallOutcome::Completed,
+        http_status: None,
     }
 }
 
@@ -132,6 +148,69 @@ async fn tool_calls_beyond_the_budget_do_not_run() {
     child.settle();
     assert_eq!(turn.begin_tool_call(), Err(error.clone()));
     assert_eq!(check(&turn).await, (vec![], Some(error)));
+}
+
+#[tokio::test]
+async fn what_child_agents_spend_counts_for_the_turn_that_started_them() {
+    let world = World::new(ConfiguredBudgets::default());
+    let budget = RequestedBudget { tokens: Some(100), ..Default::default() };
+    let turn = world.turn("thread", Some(&budget));
+    let child = world.child_of(&turn);
+    let grandchild = world.child_of(&child);
+    grandchild.call_ended(Purpose::Turn, report(60, 0));
+    child.call_ended(Purpose::Turn, report(40, 0));
+    let of_parent = "budget exceeded: the turn that started this agent has spent 100 of 100 tokens";
+    assert_eq!(check(&child).await, (vec![], Some(of_parent.into())));
+    assert_eq!(check(&grandchild).await, (vec![], Some(of_parent.into())));
+    let error = "budget exceeded: this turn has spent 100 of 100 tokens";
+    assert_eq!(check(&turn).await, (vec![], Some(error.into())));
+    // A later turn has a budget of its own, and so have the agents that it starts.
+    let next = world.turn("thread", Some(&budget));
+    assert_eq!(check(&world.child_of(&next)).await, (vec![], None));
+    assert_eq!(world.thread.spent().tokens, 100);
+}
+
+#[tokio::test]
+async fn tool_calls_of_child_agents_count_once_and_are_refused_beyond_the_budget_of_the_parents_turn() {
+    let world = World::new(limits(BudgetLimits { tool_calls: Some(3), ..BudgetLimits::default() }));
+    let turn = world.turn("thread", None);
+    let child = world.child_of(&turn);
+    assert_eq!([turn.begin_tool_call(), child.begin_tool_call(), child.begin_tool_call()], [Ok(()), Ok(()), Ok(())]);
+    let of_parent = "budget exceeded: the turn that started this agent has spent 3 of 3 tool calls";
+    assert_eq!(child.begin_tool_call(), Err(of_parent.into()));
+    // The refused call does not count for the child.
+    assert_eq!(world.child_of(&child).begin_tool_call(), Err(of_parent.into()));
+    assert_eq!(child.for_children().iter().map(|total| total.spent().tool_calls).collect::<Vec<_>>(), [3, 2]);
+    turn.settle();
+    child.settle();
+    assert_eq!(world.thread.spent().tool_calls, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_agent_is_cancelled_when_the_time_of_the_parents_turn_is_used_up() {
+    let world = World::new(ConfiguredBudgets::default());
+    let budget = RequestedBudget { seconds: Some(60), ..Default::default() };
+    let child = world.child_of(&world.turn("thread", Some(&budget)));
+    let (cancel, over) = (CancellationToken::new(), CancellationToken::new());
+    child.limit_time(cancel.clone(), over);
+    cancel.cancelled().await;
+    let error = child.stopped().map(|error| error.message);
+    assert_eq!(error.as_deref(), Some("budget exceeded: the turn that started this agent has spent 60 of 60 seconds"));
+}
+
+#[tokio::test]
+async fn agents_that_start_each_other_in_a_circle_stay_within_the_budget_of_the_first_turn() {
+    let world = World::new(limits(BudgetLimits { model_calls: Some(40), ..BudgetLimits::default() }));
+    let first = world.turn("thread", None);
+    let mut turn = Arc::clone(&first);
+    let mut calls = 0;
+    while check(&turn).await.1.is_none() {
+        turn.call_ended(Purpose::Turn, report(1, 0));
+        calls += 1;
+        turn = world.child_of(&turn);
+        assert!(turn.for_children().len() <= 16);
+    }
+    assert_eq!(calls, 40);
 }
 
 #[tokio::test]

@@ -24,6 +24,7 @@ use crate::settings::{Profile, Settings};
 use crate::turn::Work;
 use crate::turn_cx::StepSettings;
 use crate::turn_notes::UnfinishedTurn;
+use crate::turn_origin::TurnOrigin;
 
 /// Sends the result of a request. Called before the events that the request causes are published.
 pub type Reply<T> = Box<dyn FnOnce(Result<T, Refusal>) + Send + Sync>;
@@ -95,6 +96,7 @@ pub(crate) enum Op {
         /// The release of the protocol that the client speaks.
         level: Level,
         key: Option<RequestKey>,
+        origin: TurnOrigin,
         reply: Reply<WireTurn>,
     },
     /// Changes settings without a turn. The input of the params is empty.
@@ -170,6 +172,7 @@ pub(crate) enum Op {
         message: Box<ResponseItem>,
         /// Whether it begins a turn when none is running.
         start: bool,
+        origin: TurnOrigin,
         reply: Reply<()>,
     },
     /// Starts a turn in place of the running one.

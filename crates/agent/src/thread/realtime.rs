@@ -1,20 +1,24 @@
 //! What a thread does with its realtime session: it publishes what the session reports, and runs turns for its handoffs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_config::Feature;
+use loomd_ledger::Purpose;
+use loomd_model::{CallOutcome, CallReport, TokenUsage};
 use loomd_protocol::{
     CodexErrorInfo, ErrorNotification, ServerNotification, ThreadRealtimeClosedNotification,
     ThreadRealtimeErrorNotification, ThreadRealtimeItemAddedNotification, ThreadRealtimeOutputAudioDeltaNotification,
     ThreadRealtimeStartedNotification, ThreadRealtimeTranscriptUpdatedNotification, TurnError, UserInput,
 };
-use loomd_realtime::{Closing, Event, Input, InputQueue, Session};
+use loomd_realtime::{Closing, Event, Input, InputQueue, Session, Usage};
 
 use super::op::{RealtimeRequest, Reply};
 use super::running::new_turn_id;
 use super::state::Thread;
 use crate::realtime::{ConnectCx, RealtimeSession};
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};
+use crate::turn_origin::TurnOrigin;
 use crate::view::Persistence;
 
 impl Thread {
@@ -94,6 +98,7 @@ impl Thread {
             Some(Event::Item(item)) => {
                 ServerNotification::ThreadRealtimeItemAdded(ThreadRealtimeItemAddedNotification { thread_id, item })
             }
+            Some(Event::Usage(usage)) => return self.meter_realtime(usage),
             Some(Event::Handoff { item, text }) => {
                 let inputs = realtime.session.inputs().clone();
                 let added = ThreadRealtimeItemAddedNotification { thread_id, item };
@@ -115,6 +120,30 @@ impl Thread {
             }
         };
         self.events.publish(notification).await;
+    }
+
+    /// Notes what a response of the session used. It belongs to the thread and to none of its turns.
+    fn meter_realtime(&self, usage: Usage) {
+        let Usage { input, cached_input, output } = usage;
+        let spending = self.spending(String::new(), None, TurnOrigin::default());
+        spending.call_ended(
+            Purpose::Realtime,
+            CallReport {
+                provider: self.profile.provider.id().into(),
+                model: self.profile.config.config.experimental_realtime_ws_model.clone().unwrap_or_default(),
+                usage: Some(TokenUsage {
+                    total_tokens: input.saturating_add(output),
+                    input_tokens: input,
+                    cached_input_tokens: cached_input,
+                    cache_write_input_tokens: 0,
+                    output_tokens: output,
+                    reasoning_output_tokens: 0,
+                }),
+                duration: Duration::ZERO,
+                outcome: CallOutcome::Completed,
+                http_status: None,
+            },
+        );
     }
 
     /// Starts a turn for a handoff, or adds its text to the running one.

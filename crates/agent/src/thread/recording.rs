@@ -1,5 +1,7 @@
 //! What a thread records while no turn is running.
 
+use std::sync::Arc;
+
 use loomd_protocol::{ItemCompletedNotification, ResponseItem, ServerNotification, ThreadItem};
 use loomd_store::rollout::{BaseInstructions, Record};
 use loomd_store::{Durability, Position};
@@ -85,7 +87,7 @@ impl Thread {
                 memory.conversation = Some(Conversation::load(reader).await?);
             }
         }
-        let mut recorder = Recorder::new(writer, end);
+        let mut recorder = Recorder::new(writer, end, Arc::clone(&self.services.metering.store));
         if !self.unwritten.is_empty() && persistence != Persistence::Pending {
             for unwritten in &self.unwritten {
                 recorder.note(&unwritten.record)?;

@@ -39,11 +39,13 @@ use crate::prompts;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{Role, ToolCx, Toolbox};
+use crate::trace::{TraceOf, TurnTrace};
 use crate::turn::{
     AnswerWork, INTERRUPTED, ModelScope, Outcome, Progress, RecoveredTurn, TurnEnd, TurnInput, TurnTask, Work,
     shell_command, usage,
 };
 use crate::turn_cx::{TurnCx, TurnStart};
+use crate::turn_origin::TurnOrigin;
 use crate::view::Persistence;
 
 /// The most turns that wait for a running one; more are refused.
@@ -57,6 +59,7 @@ impl Thread {
         chosen: Option<Box<CommandPolicy>>,
         level: Level,
         key: Option<RequestKey>,
+        origin: TurnOrigin,
         reply: Reply<WireTurn>,
     ) {
         if params.input.is_empty() && params.tool_output.is_none() && level < Level::V0_166 {
@@ -67,7 +70,7 @@ impl Thread {
         {
             return reply(Err(refusal));
         }
-        let mut answer = AnswerWork::of(&mut params);
+        let mut answer = AnswerWork { origin, ..AnswerWork::of(&mut params) };
         answer.context = self.sent_context.update(params.additional_context.take().unwrap_or_default());
         let before = self.settings.clone();
         let disallowed = self.disallowed(&params);
@@ -360,11 +363,11 @@ impl Thread {
         self.goals.begin_turn(self.settings.mode == ModeKind::Plan).await;
         let goal_turn = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::Goal(_)));
         let Memory { conversation, session, rate_limits } = memory;
-        let (cancel, inbox, replaced) = (CancellationToken::new(), Arc::new(Inbox::default()), Arc::default());
-        let spending = match &work {
-            Work::Answer(answer) => self.spending(turn_id.clone(), answer.budget.as_ref()),
-            _ => self.spending(turn_id.clone(), None),
-        };
+        let inbox = Arc::new(Inbox::counted(&self.services.metering.inbox_inputs));
+        let (cancel, replaced) = (CancellationToken::new(), Arc::default());
+        let (budget, origin) = work.budget_and_origin();
+        let trace = self.trace("turn", &turn_id, &origin);
+        let spending = self.spending(turn_id.clone(), budget.as_ref(), origin);
         let mut cx = TurnCx::new(
             self.id,
             turn_id.clone(),
@@ -378,6 +381,7 @@ impl Thread {
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
             spending,
+            trace,
             self.notes.clone(),
             Arc::clone(&self.disconnect),
         );
@@ -441,8 +445,24 @@ impl Thread {
         self.tools.agent_tree.set(self.id, AgentStatus::Running);
     }
 
+    /// The spans and log events of a turn or a sample.
+    pub(super) fn trace(&self, name: &'static str, turn_id: &str, origin: &TurnOrigin) -> Arc<TurnTrace> {
+        let of = TraceOf {
+            name,
+            thread_id: self.id.to_string(),
+            turn_id,
+            client: &self.profile.client,
+            model: &self.settings.model,
+            origin,
+        };
+        match self.services.replayed {
+            Some(_) => Arc::default(),
+            None => TurnTrace::begin(&self.services.telemetry, of),
+        }
+    }
+
     /// What a turn or a sample is about to spend.
-    pub(super) fn spending(&self, turn_id: String, budget: Option<&Budget>) -> Arc<Spending> {
+    pub(super) fn spending(&self, turn_id: String, budget: Option<&Budget>, origin: TurnOrigin) -> Arc<Spending> {
         let tree = &self.tools.agent_tree;
         let since = self.meta.created_at().map_or(Date::MIN, loomd_ledger::today);
         let of = SpendingOf {
@@ -455,6 +475,7 @@ impl Thread {
             config: self.profile.config.config.loomd.as_ref(),
             budget,
             thread: Arc::clone(&tree.spending),
+            parents: origin.parents,
             unlimited: self.services.replayed.is_some(),
         };
         Spending::new(&self.services.metering, of)
@@ -666,7 +687,13 @@ impl Thread {
     }
 
     /// Takes a message of another agent: into the running turn, into a new one, or into the conversation.
-    pub(crate) async fn agent_message(&mut self, item: Box<ResponseItem>, start: bool, reply: Reply<()>) {
+    pub(crate) async fn agent_message(
+        &mut self,
+        item: Box<ResponseItem>,
+        start: bool,
+        origin: TurnOrigin,
+        reply: Reply<()>,
+    ) {
         let mut input = Input::Injected(item);
         if let Some(running) = self.running.as_ref().filter(|running| running.kind == TurnKind::Regular) {
             input = match running.inbox.put(input) {
@@ -681,7 +708,8 @@ impl Thread {
                 Some(_) => Err(Refusal::invalid("the agent takes no messages now")),
             });
         }
-        let work = Work::Answer(Box::new(AnswerWork { input: TurnInput::Message(*item), ..AnswerWork::default() }));
+        let answer = AnswerWork { input: TurnInput::Message(*item), origin, ..AnswerWork::default() };
+        let work = Work::Answer(Box::new(answer));
         if self.running.is_some() {
             if self.queued.len() >= MAX_QUEUED {
                 return reply(Err(Refusal::invalid("too many turns wait for the running one")));

@@ -7,6 +7,7 @@ use loomd_ledger::Purpose;
 use loomd_model::{ModelEvent, Request, Session};
 use loomd_protocol::{ResponseItem, ThreadSampleParams, ThreadSampleResponse};
 use loomd_store::Position;
+use loomd_telemetry::SpanStatus;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -17,12 +18,12 @@ use crate::guard::ActionCx;
 use crate::history;
 use crate::inbox::Inbox;
 use crate::message::{message, text_of};
-use crate::metering::Spending;
 use crate::recorder::Recorder;
 use crate::refusal::Refusal;
 use crate::tools::{ToolCx, ToolSource, Toolbox};
 use crate::turn::{Progress, TurnLabels, TurnTask};
 use crate::turn_cx::TurnCx;
+use crate::turn_origin::TurnOrigin;
 use crate::view::Persistence;
 
 /// The name of samples among the sources of threads, for the provider.
@@ -67,7 +68,7 @@ impl Thread {
         let mut request = task.request(task.conversation.input(task.sees_images()));
         // The provider has the beginning of the conversation cached under the thread's own key.
         request.prompt_cache_key = self.id.to_string();
-        Ok(Sample { source_turn_id, request, session: task.session, spending: Arc::clone(&task.cx.spending) })
+        Ok(Sample { source_turn_id, request, session: task.session, cx: task.cx })
     }
 
     /// A turn that is never run, for the request that it would send.
@@ -76,7 +77,8 @@ impl Thread {
         let mut settings = self.settings.clone();
         settings.reasoning_effort = params.effort.or(settings.reasoning_effort);
         let sample_id = Uuid::now_v7().to_string();
-        let spending = self.spending(sample_id.clone(), None);
+        let trace = self.trace("sample", &sample_id, &TurnOrigin::default());
+        let spending = self.spending(sample_id.clone(), None, TurnOrigin::default());
         let cx = Arc::new(TurnCx::new(
             self.id,
             sample_id,
@@ -86,10 +88,11 @@ impl Thread {
             Arc::clone(&self.events),
             Arc::clone(&self.view),
             CancellationToken::new(),
-            Recorder::new(None, Position::START),
+            Recorder::new(None, Position::START, Arc::default()),
             Arc::clone(&self.realtime_link),
             Arc::clone(&self.guard.denials),
             spending,
+            trace,
             None,
             Arc::default(),
         ));
@@ -138,7 +141,7 @@ struct Sample {
     source_turn_id: String,
     request: Request,
     session: Session,
-    spending: Arc<Spending>,
+    cx: Arc<TurnCx>,
 }
 
 impl Sample {
@@ -148,13 +151,18 @@ impl Sample {
             () = cancel.cancelled() => Err(Refusal::failed("sample canceled")),
             answered = self.ask() => answered,
         };
+        self.cx.trace.end(match &answered {
+            Ok(_) => SpanStatus::Completed,
+            Err(_) if cancel.is_cancelled() => SpanStatus::Cancelled,
+            Err(_) => SpanStatus::Failed("the sample failed".into()),
+        });
         reply(answered);
     }
 
     async fn ask(&mut self) -> Result<ThreadSampleResponse, Refusal> {
         let failed = |error: loomd_model::ModelError| Refusal::failed(error.message());
-        let mut events =
-            self.session.stream(&self.request, self.spending.meter(Purpose::Sample)).await.map_err(failed)?;
+        let meter = self.cx.begin_model_call(Purpose::Sample, &mut self.request);
+        let mut events = self.session.stream(&self.request, meter).await.map_err(failed)?;
         let mut text = None;
         while let Some(event) = events.next().await {
             match event.map_err(failed)? {

@@ -259,9 +259,9 @@ impl Thread {
             Op::RollBack { turns, reply } => self.roll_back(turns, reply).await,
             Op::Elicit { change, reply } => reply(self.elicit(change)),
             Op::Show { turns, reply } => self.show_at(turns, reply).await,
-            Op::StartTurn { params, chosen, level, key, reply } => {
+            Op::StartTurn { params, chosen, level, key, origin, reply } => {
                 if let Some(reply) = self.unanswered(key.as_ref(), reply).await {
-                    self.start_turn(*params, chosen, level, key, reply).await;
+                    self.start_turn(*params, chosen, level, key, origin, reply).await;
                 }
             }
             Op::UpdateSettings { params, chosen, reply } => self.update_settings(*params, chosen, reply).await,
@@ -282,7 +282,9 @@ impl Thread {
             Op::StartQueued { message, reply } => self.start_queued(message, reply).await,
             Op::Sample { params, cancel, reply } => self.sample(*params, cancel, reply).await,
             Op::ApproveDenied { event, reply } => self.approve_denied(&event, reply).await,
-            Op::AgentMessage { message, start, reply } => self.agent_message(message, start, reply).await,
+            Op::AgentMessage { message, start, origin, reply } => {
+                self.agent_message(message, start, origin, reply).await;
+            }
             Op::Replace { work, key, reply } => {
                 if let Some(reply) = self.unanswered(key.as_ref(), reply).await {
                     self.replace(work, key, reply).await;

@@ -96,10 +96,11 @@ async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: Ca
     if let Some(replayed) = replayed.filter(|_| !tool.as_ref().is_some_and(|tool| tool.harmless())) {
         return CallEnd::Replayed(replayed.call(turn, &call).await);
     }
+    let traced = turn.trace.tool_call(&call);
     let result = match &tool {
         _ if turn.cancel.is_cancelled() => Err("aborted".into()),
         Some(tool) => match turn.spending.begin_tool_call() {
-            Ok(()) => run_tool(&**tool, &cx, &call).await,
+            Ok(()) => loomd_telemetry::within(traced.context(), run_tool(&**tool, &cx, &call)).await,
             Err(exceeded) => Err(exceeded),
         },
         None => Err(call.unsupported()),
@@ -111,6 +112,7 @@ async fn run(cx: Arc<ToolCx>, tool: Option<Arc<dyn Tool>>, call: Call, order: Ca
     };
     tracing::Span::current().record("outcome", outcome);
     cx.action.services.metering.counts.tool_call(counted);
+    traced.end(&call, &result, counted == CountedOutcome::Cancelled);
     if turn.cancel.is_cancelled() { CallEnd::Stopped } else { CallEnd::Answered(result) }
 }
 

@@ -15,6 +15,7 @@ use crate::host::ToolHost;
 use crate::mcp::ThreadServers;
 use crate::shell_memory::ShellMemory;
 use crate::terminals::Terminals;
+use crate::turn_origin::TurnOrigin;
 
 /// What the tool calls of one turn share.
 pub(crate) struct ToolCx {
@@ -54,6 +55,11 @@ impl ToolCx {
             ..ThreadTools::clone(&self.thread)
         };
         Self { action, thread: Arc::new(thread), diff: Arc::clone(&self.diff) }
+    }
+
+    /// This turn, as the origin of a turn that a tool call starts.
+    pub fn origin(&self) -> TurnOrigin {
+        TurnOrigin::of_parent(&self.action.turn.spending)
     }
 
     pub fn scope(&self) -> ToolScope<'_> {

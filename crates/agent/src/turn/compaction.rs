@@ -141,9 +141,10 @@ impl TurnTask {
         request.tools = Arc::new(Tools::default());
         request.parallel_tool_calls = false;
         request.output_schema = None;
+        let meter = self.cx.begin_model_call(Purpose::Compaction, &mut request);
         let cancel = self.cx.cancel.clone();
         let work = async {
-            let mut events = self.session.stream(&request, self.cx.spending.meter(Purpose::Compaction)).await?;
+            let mut events = self.session.stream(&request, meter).await?;
             let mut text = String::new();
             let mut counted = None;
             while let Some(event) = events.next().await {
@@ -175,11 +176,12 @@ impl TurnTask {
     async fn remote_history(&mut self) -> Result<(String, Vec<ResponseItem>), Failure> {
         let mut request = self.request(self.conversation.input(self.sees_images()));
         request.output_schema = None;
+        let meter = self.cx.begin_model_call(Purpose::Compaction, &mut request);
         let cancel = self.cx.cancel.clone();
         let items = tokio::select! {
             biased;
             () = cancel.cancelled() => return Err(Failure::Interrupted),
-            items = self.session.compact(&request, self.cx.spending.meter(Purpose::Compaction)) => {
+            items = self.session.compact(&request, meter) => {
                 items.map_err(|error| remote_failure(error, self.session.provider().name()))?
             }
         };

@@ -59,6 +59,7 @@ pub(super) fn headers(turn: &TurnTask) -> CallHeaders {
         turn_state: turn.progress.turn_state.clone(),
         subagent: turn.scope.subagent.clone(),
         beta_features: beta_features(turn),
+        trace: None,
     }
 }
 

@@ -91,9 +91,9 @@ impl TurnTask {
 
     /// Streams one answer. Tools run while the rest of it is still coming in.
     async fn stream_answer(&mut self) -> Result<(), Failure> {
-        let request = self.request(self.conversation.input(self.sees_images()));
+        let mut request = self.request(self.conversation.input(self.sees_images()));
         let purpose = if self.scope.records { Purpose::Turn } else { Purpose::Review };
-        let meter = self.cx.spending.meter(purpose);
+        let meter = self.cx.begin_model_call(purpose, &mut request);
         let cancel = self.cx.cancel.clone();
         let mut events = tokio::select! {
             biased;

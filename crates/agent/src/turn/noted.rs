@@ -5,6 +5,7 @@ use uuid::Uuid;
 use super::work::{AnswerWork, TurnInput, TurnLabels, Work};
 use crate::inbox::UserMessageInput;
 use crate::turn_notes::{NotedAnswer, NotedInput, NotedTurnInput, NotedWork};
+use crate::turn_origin::TurnOrigin;
 
 impl Work {
     /// The work as it is noted. Input of the user gets the id of its item.
@@ -57,6 +58,7 @@ impl AnswerWork {
             context: note.context,
             output_schema: note.output_schema,
             budget: note.budget,
+            origin: TurnOrigin::default(),
             labels: TurnLabels {
                 trigger: note.trigger,
                 parent_turn_id: note.parent_turn_id,

@@ -157,6 +157,7 @@ impl TurnTask {
     pub(super) async fn take_input(&mut self, input: UserMessageInput) {
         let UserMessageInput { id, content: input, client_id } = input;
         self.toolbox.cx().thread.mcp.note_mentions(&input);
+        self.cx.trace.user_prompt(&input);
         let id = id.unwrap_or_else(|| Uuid::new_v4().to_string());
         let item = input::user_message(&input, &self.cx.settings.cwd, &self.services.images, &self.cx.cancel).await;
         let stored = UserMessage { client_id: client_id.clone(), ..input::stored(&input, id.clone()) };

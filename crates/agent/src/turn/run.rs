@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use loomd_protocol::{ServerNotification, TurnError, WarningNotification};
 use loomd_store::Durability;
 use loomd_store::rollout::{AbortReason, BaseInstructions, Event, Record, TaskComplete, TaskStarted, TurnAborted};
+use loomd_telemetry::SpanStatus;
 
 use super::task::{Failure, Outcome, TurnEnd, TurnTask};
 use super::work::{AnswerWork, Work};
@@ -25,7 +26,7 @@ impl TurnTask {
         let done = match work {
             _ if recovered.as_ref().is_some_and(|recovered| recovered.interrupted) => Err(Failure::Interrupted),
             Work::Answer(answer) => {
-                let AnswerWork { input, context, output_schema, labels, budget: _ } = *answer;
+                let AnswerWork { input, context, output_schema, labels, budget: _, origin: _ } = *answer;
                 (self.progress.output_schema, self.progress.labels) = (output_schema, labels);
                 self.progress.given_context = context;
                 self.answer(input, recovered).await
@@ -77,6 +78,11 @@ impl TurnTask {
             Outcome::Interrupted => CountedOutcome::Cancelled,
         });
         tracing::Span::current().record("outcome", outcome.name());
+        self.cx.trace.end(match &outcome {
+            Outcome::Completed { .. } => SpanStatus::Completed,
+            Outcome::Failed(error) => SpanStatus::Failed(failure_kind(error)),
+            Outcome::Interrupted => SpanStatus::Cancelled,
+        });
         TurnEnd { outcome, conversation, session: self.session, rate_limits: self.rate_limits }
     }
 
@@ -188,4 +194,9 @@ impl TurnTask {
             );
         }
     }
+}
+
+/// The kind of an error, for spans: its text may quote the request.
+fn failure_kind(error: &TurnError) -> String {
+    error.codex_error_info.as_ref().and_then(name_of).unwrap_or_else(|| "other".into())
 }

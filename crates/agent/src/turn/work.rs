@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use loomd_protocol::{Budget, JsonValue, ResponseItem, ReviewTarget, ServiceTier, TurnStartParams, TurnToolOutput};
 
 use crate::inbox::UserMessageInput;
+use crate::turn_origin::TurnOrigin;
 
 /// What a turn is for.
 pub(crate) enum Work {
@@ -24,6 +25,17 @@ pub(crate) struct AnswerWork {
     pub labels: TurnLabels,
     /// What the turn may spend.
     pub budget: Option<Budget>,
+    pub origin: TurnOrigin,
+}
+
+impl Work {
+    /// What the turn may spend, as its request has it, and what started it.
+    pub fn budget_and_origin(&self) -> (Option<Budget>, TurnOrigin) {
+        match self {
+            Self::Answer(answer) => (answer.budget.clone(), answer.origin.clone()),
+            Self::Compact | Self::Review { .. } | Self::ShellCommand { .. } => (None, TurnOrigin::default()),
+        }
+    }
 }
 
 impl AnswerWork {
@@ -42,6 +54,7 @@ impl AnswerWork {
             context: Vec::new(),
             output_schema: params.output_schema.take(),
             budget: params.budget.take(),
+            origin: TurnOrigin::default(),
             labels: TurnLabels {
                 trigger: params.turn_trigger.take().filter(|trigger| !trigger.is_empty()),
                 parent_turn_id: params.parent_turn_id.take(),

@@ -3,7 +3,9 @@
 use std::fs;
 
 use loomd_ledger::{Entry, ModelCall, Outcome, Purpose, Tokens};
-use loomd_testkit::model::{Reply, Usage, completed, custom_call, error, incomplete_after, message, shell};
+use loomd_testkit::model::{
+    Reply, Usage, completed, custom_call, error, function_call, incomplete_after, message, shell,
+};
 use serde_json::{Value, json};
 
 use crate::world::{World, input};
@@ -109,6 +111,50 @@ async fn a_runaway_loop_of_tool_calls_stops_within_one_step() {
     world.model.forget_replies();
     world.model.reply(message_reply("fine"));
     assert_eq!(world.ask(id, "again").await, "completed");
+}
+
+#[tokio::test]
+async fn a_runaway_tree_of_agents_stops_within_one_step_of_the_budget_of_the_turn_that_started_it() {
+    let world = World::new().await;
+    world.model.reply(function_call("spawn_agent", json!({ "message": "loop" }), "c1").then(took(10, 1)));
+    for _ in 0..40 {
+        world.model.reply(shell("true").then(took(10, 1)));
+    }
+    let id = world.start(false).await;
+    let go = json!({ "input": input("go"), "budget": { "modelCalls": 10 } });
+    let turn = world.say_with(id, go).await.unwrap();
+    assert_eq!(world.ended(&turn).await, "failed");
+    let child = world.received.find("turn/completed", |told| told["threadId"] != id.to_string()).await;
+    let message = child["turn"]["error"]["message"].as_str().unwrap();
+    let expected = "budget exceeded: the turn that started this agent has spent ";
+    assert!(message.starts_with(expected) && message.ends_with(" of 10 model calls"), "{message}");
+    // Parent and child may each have had one call in progress when the budget was used up.
+    let calls = world.model.calls().len();
+    assert!((10..=11).contains(&calls), "{calls}");
+    assert_eq!(world.received.of("item/started").len(), world.received.of("item/completed").len());
+    assert_eq!(world.metering.counts.snapshot().budget_stops, 2);
+}
+
+#[tokio::test]
+async fn the_calls_of_child_agents_are_in_the_ledger_under_the_thread_that_started_them() {
+    let world = World::new().await;
+    world
+        .model
+        .reply(function_call("spawn_agent", json!({ "message": "look" }), "c1").then(took(10, 2)))
+        .reply(message("one").then(took(100, 4)))
+        .reply(message("two").then(took(1000, 8)));
+    let id = world.start(false).await;
+    assert_eq!(world.ask(id, "go").await, "completed");
+    world.received.find("turn/completed", |told| told["threadId"] != id.to_string()).await;
+    let calls = calls(&world);
+    let tokens = |of: fn(&Tokens) -> u64| calls.iter().map(|call| of(&call.tokens)).sum::<u64>();
+    assert_eq!((tokens(|of| of.input), tokens(|of| of.output), calls.len()), (1110, 14, 3));
+    let root = id.to_string();
+    let of_child: Vec<_> = calls.iter().filter(|call| call.thread_id != root).collect();
+    let [of_child] = &of_child[..] else { panic!("{calls:?}") };
+    assert_eq!(of_child.root_thread_id.as_deref(), Some(root.as_str()));
+    let ledger = world.metering.ledger();
+    assert_eq!(ledger.spent_by_thread(&root, jiff::civil::Date::MIN).tokens, 1124);
 }
 
 fn message_reply(text: &str) -> Reply {

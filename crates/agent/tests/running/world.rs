@@ -75,6 +75,7 @@ impl World {
         let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
         ResolvedSettings {
             budget: None,
+            on_disconnect: Default::default(),
             settings: Settings {
                 model: "scripted-model".into(),
                 model_provider: config.config.model_provider().to_owned(),

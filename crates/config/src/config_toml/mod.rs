@@ -208,11 +208,11 @@ pub struct ConfigToml {
     pub sqlite_home: Option<AbsolutePathBuf>,
     /// Accepted for other programs that share the file; no effect.
     pub log_dir: Option<AbsolutePathBuf>,
-    /// Accepted for other programs that share the file; no effect.
+    /// Whether metrics may be exported; nothing is sent to the maker of a model.
     pub analytics: Option<AnalyticsConfig>,
     /// Reports that clients send with `feedback/upload`; they are stored in the home and not sent.
     pub feedback: Option<Feedback>,
-    /// Accepted for other programs that share the file; no effect.
+    /// Exporters of spans, log events and metrics. Read when the server starts.
     pub otel: Option<Otel>,
     /// Accepted for other programs that share the file; no effect.
     pub hide_agent_reasoning: Option<bool>,

@@ -34,7 +34,7 @@ const PLACEHOLDERS: &[(&str, &str)] = &[
 ];
 
 /// Tables of other programs, which are kept as they are.
-const OPAQUE: &[&str] = &["audio", "ghost_snapshot", "history", "memories", "notice", "otel", "tui", "windows"];
+const OPAQUE: &[&str] = &["audio", "ghost_snapshot", "history", "memories", "notice", "tui", "windows"];
 
 const START: &str = "<!-- keys: written by `cargo xtask docs` -->\n";
 const END: &str = "<!-- end of keys -->\n";

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -28,6 +29,34 @@ pub(super) struct Child {
     /// `None` once handed over for reaping.
     handle: Option<ExitHandle>,
     exit: Option<Exit>,
+    /// `None` once it is known that the program has ended.
+    running: Option<RunningProgram>,
+}
+
+/// How many programs are running.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts a program as running until it is dropped.
+#[derive(Debug)]
+struct RunningProgram(());
+
+impl RunningProgram {
+    fn begin() -> Self {
+        RUNNING.fetch_add(1, Ordering::Relaxed);
+        Self(())
+    }
+}
+
+impl Drop for RunningProgram {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many programs of this process are running, commands and servers alike. One that has ended counts until that was
+/// noticed.
+pub fn running_programs() -> usize {
+    RUNNING.load(Ordering::Relaxed)
 }
 
 pub(super) async fn start(launch: Launch) -> io::Result<Child> {
@@ -50,6 +79,9 @@ impl Child {
     pub fn exit(&mut self) -> io::Result<Option<Exit>> {
         if self.exit.is_none() {
             self.exit = self.handle.as_ref().ok_or_else(gone)?.exit()?;
+        }
+        if self.exit.is_some() {
+            self.running = None;
         }
         Ok(self.exit)
     }
@@ -114,7 +146,12 @@ fn serve(jobs: &mpsc::Receiver<Job>) {
         match job {
             Ok(Job::Start(launch, reply)) => {
                 let child = guard.start(&launch, &mut stack);
-                let child = child.map(|(group, handle)| Child { group, handle: Some(handle), exit: None });
+                let child = child.map(|(group, handle)| Child {
+                    group,
+                    handle: Some(handle),
+                    exit: None,
+                    running: Some(RunningProgram::begin()),
+                });
                 // The child's pipe ends must be closed here before a caller waits for end of file.
                 drop(launch);
                 // The caller may have been dropped; then the program is dropped, and killed.

@@ -28,6 +28,7 @@ use std::os::fd::OwnedFd;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+pub use child::running_programs;
 pub use confined::{SocketHolder, is_in_own_sandbox, socket_holder};
 pub(crate) use guard::guard;
 pub use stdio::{Input, Output, Size, Stdio, Terminal};

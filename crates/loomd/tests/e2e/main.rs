@@ -50,6 +50,7 @@ mod signals;
 mod skills;
 mod socket_activation;
 mod stored_approvals;
+mod telemetry;
 mod threads;
 mod two_servers;
 mod unix_socket;

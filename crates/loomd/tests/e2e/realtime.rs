@@ -88,6 +88,18 @@ async fn a_delegated_turn_that_fails_is_answered_with_its_error() {
 }
 
 #[tokio::test]
+async fn the_responses_of_a_session_are_metered() {
+    let mut conversation = Conversation::new("v2").await;
+    let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
+    conversation.send(json!({ "type": "response.done", "response": { "id": "r1", "usage": usage } })).await;
+    conversation.send(json!({ "type": "conversation.item.added", "item": { "id": "later" } })).await;
+    let later = |params: &Value| params["item"]["id"] == "later";
+    conversation.server.notification_where("thread/realtime/itemAdded", later).await;
+    let read = conversation.request("account/usage/read", json!({})).await;
+    assert_eq!(read["threadUsage"]["groups"][0]["totalTokens"], 25, "{read}");
+}
+
+#[tokio::test]
 async fn a_delegated_turn_that_is_interrupted_is_answered() {
     let mut conversation = Conversation::new("v2").await;
     let gate = Gate::new();

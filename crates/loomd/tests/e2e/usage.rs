@@ -137,6 +137,14 @@ async fn metrics_are_answered_on_loopback_to_clients_that_may_connect() {
         "loomd_requests_total{method=\"turn/start\",outcome=\"ok\"} 1",
         "loomd_requests_total{method=\"thread/read\",outcome=\"error\"} 1",
         "loomd_ledger_lost_total 0",
+        "loomd_inbox_inputs 0",
+        "loomd_thread_queue_requests 0",
+        "loomd_mcp_servers_running 0",
+        "# TYPE loomd_programs_running gauge",
+        "# TYPE loomd_outbound_queue_bytes gauge",
+        "# TYPE loomd_event_log_bytes gauge",
+        "# TYPE loomd_store_append_seconds histogram",
+        "loomd_store_append_seconds_count{operation=\"sync\"} 1",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }

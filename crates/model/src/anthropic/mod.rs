@@ -10,7 +10,7 @@ use hyper::header::{HeaderName, HeaderValue};
 use hyper::{HeaderMap, Method};
 
 use self::decode::Decoder;
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, trace_headers};
 use crate::stream::StreamEvents;
 use crate::transcript::{ToolNames, Transcript};
 use crate::{Events, ModelError, Request};
@@ -34,11 +34,13 @@ impl Anthropic {
         let names = ToolNames::new(&request.tools);
         let transcript = Transcript::new(&request.input);
         let body = body::body(request, &transcript, &names).to_string().into();
+        let mut headers = headers();
+        headers.extend(trace_headers(&request.headers));
         let call = Call {
             method: Method::POST,
             route: ROUTE,
             accept: "text/event-stream",
-            headers: headers(),
+            headers,
             body,
             to_error: refusal::to_error,
         };

@@ -8,11 +8,11 @@ mod quirks;
 mod refusal;
 mod think;
 
-use hyper::{HeaderMap, Method};
+use hyper::Method;
 
 use self::decode::Decoder;
 use self::quirks::Quirks;
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, trace_headers};
 use crate::stream::StreamEvents;
 use crate::transcript::{ToolNames, Transcript};
 use crate::{Events, ModelError, Request};
@@ -39,7 +39,7 @@ impl Chat {
             method: Method::POST,
             route: ROUTE,
             accept: "text/event-stream",
-            headers: HeaderMap::new(),
+            headers: trace_headers(&request.headers),
             body,
             to_error: refusal::to_error,
         };

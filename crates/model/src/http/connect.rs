@@ -15,7 +15,7 @@ use hyper::http::uri::Scheme;
 use hyper::{Method, Request, Uri, Version};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
-use loomd_tls::{Roots, ServerName, TlsConnector};
+use loomd_tls::{ClientCertificate, Roots, ServerName, TlsConnector, TlsError};
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
@@ -30,7 +30,38 @@ pub(super) struct Connector {
     proxies: Option<Matcher>,
     /// The path of additional root certificates.
     ca_bundle: Option<String>,
+    /// Certificates of these connections only.
+    files: TlsFiles,
     tls: OnceCell<Result<TlsConnector, String>>,
+}
+
+/// Certificates, in PEM.
+#[derive(Clone, Default)]
+pub struct TlsFiles {
+    /// Root certificates that are trusted in addition.
+    pub roots: Option<Vec<u8>>,
+    /// A certificate chain that identifies this client, and its private key.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl TlsFiles {
+    fn client_certificate(&self) -> Result<Option<ClientCertificate>, TlsError> {
+        self.client.as_ref().map(|(chain, key)| ClientCertificate::from_pem(chain, key)).transpose()
+    }
+
+    /// Fails when a certificate or a key cannot be used.
+    pub(super) fn check(&self) -> Result<(), TlsError> {
+        let mut roots = Roots::none();
+        if let Some(pem) = &self.roots
+            && roots.add_pem(pem)? == 0
+        {
+            return Err(TlsError::BadPem("no root certificate found".into()));
+        }
+        if let Some(client) = self.client_certificate()? {
+            roots.connector_as(client)?;
+        }
+        Ok(())
+    }
 }
 
 /// An open connection, and the proxy that it leads to.
@@ -41,9 +72,9 @@ pub(super) struct RawConnection {
 }
 
 impl Connector {
-    pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Self {
+    pub fn new(env: &dyn Fn(&str) -> Option<String>, files: TlsFiles) -> Self {
         let ca_bundle = ["CODEX_CA_CERTIFICATE", "SSL_CERT_FILE"].into_iter().find_map(|name| non_blank(env, &[name]));
-        Self { proxies: proxies(env), ca_bundle, tls: OnceCell::new() }
+        Self { proxies: proxies(env), ca_bundle, files, tls: OnceCell::new() }
     }
 
     /// Connects to the host of `uri`. `tunnel` requires a `CONNECT` tunnel through a proxy even for plain text, for
@@ -92,9 +123,10 @@ impl Connector {
     /// Loads the root certificates on first use: it takes milliseconds that plain HTTP need not spend.
     async fn tls(&self) -> Result<&TlsConnector, HttpError> {
         let load = async || {
-            let ca_bundle = self.ca_bundle.clone();
-            let loaded =
-                tokio::task::spawn_blocking(move || tls(ca_bundle.as_deref()).map_err(|error| error.to_string()));
+            let (ca_bundle, files) = (self.ca_bundle.clone(), self.files.clone());
+            let loaded = tokio::task::spawn_blocking(move || {
+                tls(ca_bundle.as_deref(), &files).map_err(|error| error.to_string())
+            });
             loaded.await.unwrap_or_else(|error| Err(error.to_string()))
         };
         self.tls.get_or_init(load).await.as_ref().map_err(|error| HttpError::Unreachable(error.clone()))
@@ -175,13 +207,19 @@ async fn open_tunnel(tcp: TcpStream, proxy: &Intercept, host: &str, port: u16) -
 }
 
 /// Trusts the certificates of `ca_bundle` in addition to the built-in and system roots.
-fn tls(ca_bundle: Option<&str>) -> Result<TlsConnector, Box<dyn std::error::Error>> {
+fn tls(ca_bundle: Option<&str>, files: &TlsFiles) -> Result<TlsConnector, Box<dyn std::error::Error>> {
     let mut roots = Roots::system();
     if let Some(path) = ca_bundle {
         let pem = fs::read(path).map_err(|error| format!("cannot read the certificates of {path}: {error}"))?;
         roots.add_pem(&pem).map_err(|error| format!("invalid certificates in {path}: {error}"))?;
     }
-    Ok(roots.connector()?)
+    if let Some(pem) = &files.roots {
+        roots.add_pem(pem)?;
+    }
+    Ok(match files.client_certificate()? {
+        Some(client) => roots.connector_as(client)?,
+        None => roots.connector()?,
+    })
 }
 
 fn proxies(env: &dyn Fn(&str) -> Option<String>) -> Option<Matcher> {

@@ -13,8 +13,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::{Request, Response, Uri};
+use loomd_tls::TlsError;
 
 use connect::Connector;
+pub use connect::TlsFiles;
 use pool::{Connection, ExchangeError, Pool};
 pub use response::{HttpResponse, ResponseBody};
 pub use stream::Stream;
@@ -46,7 +48,17 @@ pub enum HttpError {
 impl Http {
     /// Reads the settings of proxies and certificates from the environment.
     pub fn new(env: &dyn Fn(&str) -> Option<String>) -> Arc<Self> {
-        Arc::new(Self { connector: Connector::new(env), pool: Pool::default() })
+        Self::connecting_by(Connector::new(env, TlsFiles::default()))
+    }
+
+    /// Connections with certificates of their own. Fails when those cannot be used.
+    pub fn with_tls(env: &dyn Fn(&str) -> Option<String>, files: TlsFiles) -> Result<Arc<Self>, TlsError> {
+        files.check()?;
+        Ok(Self::connecting_by(Connector::new(env, files)))
+    }
+
+    fn connecting_by(connector: Connector) -> Arc<Self> {
+        Arc::new(Self { connector, pool: Pool::default() })
     }
 
     /// Sends a request and returns the response with its whole body, within `limit`.

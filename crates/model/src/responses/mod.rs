@@ -25,7 +25,7 @@ pub(crate) use self::decode::{DecodedEvent, decode};
 use self::headers::headers;
 use self::http_events::HttpEvents;
 use self::socket::{ConnectionSlot, SocketError};
-use crate::call::{Call, Caller};
+use crate::call::{Call, Caller, trace_headers};
 use crate::sse::MAX_EVENT;
 use crate::{CallHeaders, Events, InputItem, ModelError, Request, TokenUsage};
 
@@ -84,7 +84,8 @@ impl Responses {
     }
 
     fn post(&self, route: &'static str, accept: &'static str, call: &CallHeaders, body: Bytes) -> Call {
-        let (method, headers) = (Method::POST, headers(&self.caller, call));
+        let (method, mut headers) = (Method::POST, headers(&self.caller, call));
+        headers.extend(trace_headers(call));
         Call { method, route, accept, headers, body, to_error: refusal::to_error }
     }
 

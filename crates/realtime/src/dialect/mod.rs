@@ -53,6 +53,8 @@ pub enum Event {
         text: String,
     },
     Item(Value),
+    /// What a response used, as the provider reports it at its end.
+    Usage(Usage),
     /// The model hands a request to the agent. `text` is `None` when it says nothing.
     Handoff {
         item: Value,
@@ -62,6 +64,27 @@ pub enum Event {
     NotStarted(String),
     /// The session is over. Nothing follows.
     Closed(Closing),
+}
+
+/// Tokens of one response. Cached tokens are part of the input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub input: i64,
+    pub cached_input: i64,
+    pub output: i64,
+}
+
+impl Usage {
+    /// The usage in the end of a response; `None` when there is none.
+    fn of(event: &Value) -> Option<Self> {
+        let usage = event.pointer("/response/usage").filter(|_| event["type"] == "response.done")?;
+        let count = |path: &str| usage.pointer(path).and_then(Value::as_i64);
+        Some(Self {
+            input: count("/input_tokens")?,
+            cached_input: count("/input_token_details/cached_tokens").unwrap_or_default(),
+            output: count("/output_tokens")?,
+        })
+    }
 }
 
 /// Why a session ended by itself.
@@ -173,11 +196,14 @@ impl Dialect {
     /// Reads a message of the other side. One that is not understood has no effect.
     pub fn receive(&mut self, message: &str) -> Step {
         let Ok(event) = serde_json::from_str::<Value>(message) else { return Step::default() };
+        let usage = Usage::of(&event);
         let received = match self.version {
             Version::V1 => v1::read(&event),
             Version::V2 => v2::read(event, &self.calls),
         };
-        received.map(|received| self.step(received)).unwrap_or_default()
+        let mut step = received.map(|received| self.step(received)).unwrap_or_default();
+        step.events.extend(usage.map(Event::Usage));
+        step
     }
 
     fn step(&mut self, received: Received) -> Step {

@@ -40,6 +40,7 @@ fn show(event: &Event) -> String {
         Event::Audio(audio) => format!("audio {}", serde_json::to_string(audio).unwrap()),
         Event::Transcript { role, text } => format!("{role} says {text:?}"),
         Event::Item(item) => format!("item {item}"),
+        Event::Usage(usage) => format!("usage {usage:?}"),
         Event::Handoff { item, text } => format!("handoff {text:?} {item}"),
         other => format!("{other:?}"),
     }
@@ -176,6 +177,19 @@ fn v2_waits_with_a_response_while_one_is_in_progress() {
     exchange
         .receive(json!({ "type": "response.cancelled", "response": { "id": "r9" } }))
         .check(&[r#"item {"type":"response.cancelled","response_id":"r9"}"#, create]);
+}
+
+#[test]
+fn the_usage_of_a_response_is_reported_after_its_end() {
+    let done = |usage: Value| json!({ "type": "response.done", "response": { "usage": usage } });
+    let usage = json!({ "input_tokens": 20, "output_tokens": 5, "input_token_details": { "cached_tokens": 8 } });
+    let mut exchange = Exchange::new(Version::V2);
+    exchange.receive(done(usage)).log.remove(0);
+    exchange.check(&["usage Usage { input: 20, cached_input: 8, output: 5 }"]);
+    for none in [json!(null), json!({}), json!({ "input_tokens": "many", "output_tokens": 5 }), json!(7)] {
+        exchange.receive(done(none)).log.remove(0);
+        exchange.check(&[]);
+    }
 }
 
 #[test]

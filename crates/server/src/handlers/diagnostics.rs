@@ -6,7 +6,7 @@ use loomd_protocol::{
 
 use crate::answer::{Handled, answer};
 use crate::context::Context;
-use crate::figures::{figures, resident_memory};
+use crate::figures::{figures, resident_memory, values};
 
 /// `server/diagnostics`: the process, what it is doing, and the figures of `/metrics`, as whole numbers. This request
 /// counts.
@@ -30,9 +30,9 @@ pub(crate) async fn read(cx: &Context, _: ServerDiagnosticsParams) -> Handled<ca
             .into_iter()
             .map(|(name, value)| ServerDiagnosticsGauge { name: name.into(), value: value as u64 })
             .chain(figures(&cx.app).into_iter().flat_map(|figure| {
-                figure.values.into_iter().map(move |labelled| ServerDiagnosticsGauge {
-                    name: format!("{}{}", figure.name, labelled.labels),
-                    value: labelled.value as u64,
+                values(&figure).into_iter().map(move |(rest, value)| ServerDiagnosticsGauge {
+                    name: format!("{}{rest}", figure.name),
+                    value: value as u64,
                 })
             }))
             .collect(),

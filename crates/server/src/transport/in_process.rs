@@ -23,7 +23,7 @@ pub async fn serve_in_process(
     let writing = write(Arc::clone(&outbound), to_client);
     let ours = Arc::clone(&app);
     join(connection::serve(app, "in-process", None, ClientMessages(from_client), outbound, stop), writing).await;
-    ours.flush_ledger().await;
+    ours.flush().await;
 }
 
 struct ClientMessages(mpsc::Receiver<Bytes>);

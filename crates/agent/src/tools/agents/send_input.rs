@@ -69,7 +69,7 @@ async fn send(cx: &ToolCx, call: &Call) -> ToolResult {
         if args.interrupt {
             host.interrupt_turn(id).await;
         }
-        host.send_input(id, input).await
+        host.send_input(id, input, cx.origin()).await
     } else {
         Err(format!("agent with id {id} not found"))
     };

@@ -99,7 +99,7 @@ async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
                 with_history: args.fork_context,
                 path: None,
             };
-            cx.thread.host.spawn(child, AgentTask::User(input), max_threads(turn)).await
+            cx.thread.host.spawn(child, AgentTask::User(input), max_threads(turn), cx.origin()).await
         }
         Err(problem) => Err(problem),
     };

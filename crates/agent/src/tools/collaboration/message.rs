@@ -58,7 +58,7 @@ async fn send(cx: &ToolCx, call: &Call, start: bool) -> ToolResult {
     check_message(&message)?;
     let (id, path) = find(cx, &target)?;
     let author = cx.thread.agent_tree.path(cx.action.turn.thread);
-    cx.thread.host.send_message(id, agent_message(author, path.clone(), message), start).await?;
+    cx.thread.host.send_message(id, agent_message(author, path.clone(), message), start, cx.origin()).await?;
     show(cx, call, SubAgentActivityKind::Interacted, id, path).await;
     Ok("".into())
 }

@@ -80,7 +80,7 @@ async fn spawn(cx: &ToolCx, call: &Call) -> ToolResult {
         path: Some(path.clone()),
     };
     let task = AgentTask::Message(agent_message(own, path.clone(), args.message));
-    let (id, _) = cx.thread.host.spawn(child, task, max_threads(turn)).await?;
+    let (id, _) = cx.thread.host.spawn(child, task, max_threads(turn), cx.origin()).await?;
     turn.complete_at_once(CompletedItem::SubAgentActivity {
         id: call.id.clone(),
         kind: SubAgentActivityKind::Started,
