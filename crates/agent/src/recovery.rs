@@ -1,10 +1,12 @@
 //! Takes up the turns that other processes left unfinished, when a server starts.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_protocol::SandboxSetting;
-use loomd_store::{Error, ThreadId};
+use loomd_store::{Error, Reader, ThreadId};
 use tokio::sync::{Semaphore, oneshot};
+use tokio::time::Instant;
 
 use crate::agent::Agent;
 use crate::lanes::LaneGuard;
@@ -17,6 +19,13 @@ use crate::turn_notes::{NotedThread, UnfinishedTurn};
 
 /// How many threads are loaded at once.
 const AT_ONCE: usize = 8;
+
+/// How long the lease of a process that was killed may take to be released: a child that has not run its program yet
+/// holds it, too.
+const RELEASE: Duration = Duration::from_secs(2);
+
+/// The pause between two looks at a lease.
+const RELEASE_POLL: Duration = Duration::from_millis(10);
 
 impl Agent {
     /// Notes the turns of all threads from now on, and takes up those that are unfinished. When this returns, requests
@@ -55,10 +64,9 @@ async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: L
         found => found?,
     };
     let reader = threads.store.open(id).await?;
-    match reader.writer().await {
-        // Another process runs the turn.
-        Err(Error::Held { .. }) => return Ok(()),
-        writer => drop(writer?),
+    if !is_free(&*reader).await? {
+        tracing::info!(thread = %id, "another process has the lease of a thread with an unfinished turn");
+        return Ok(());
     }
     let noted = unfinished.started.thread.clone();
     let (overrides, client) = opened_with(&noted);
@@ -69,6 +77,21 @@ async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: L
     let reply: Reply<Opened> = Box::new(move |opened| _ = done.send(opened.map(|_| ())));
     threads.load_stored(stored, reader, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
     loaded.await.unwrap_or_else(|_| Err(Refusal::failed("the thread was unloaded")))
+}
+
+/// Whether no process has the lease of a thread.
+async fn is_free(reader: &dyn Reader) -> Result<bool, Refusal> {
+    let deadline = Instant::now() + RELEASE;
+    loop {
+        match reader.writer().await {
+            Err(Error::Held { .. }) if Instant::now() < deadline => tokio::time::sleep(RELEASE_POLL).await,
+            Err(Error::Held { .. }) => return Ok(false),
+            writer => {
+                drop(writer?);
+                return Ok(true);
+            }
+        }
+    }
 }
 
 /// The settings that a thread was opened with, and the client that opened it.
