@@ -178,11 +178,15 @@ impl Store for MemoryStore {
     }
 
     fn delete(&self, id: ThreadId) -> Answer<'_, ()> {
-        self.answer(|content| {
+        let deleted = self.answer(|content| {
             content.unleased(id, None)?;
             content.threads.remove(&id);
             content.derived.remove(&id);
             Ok(())
+        });
+        Box::pin(async move {
+            deleted.await?;
+            self.1.forget(id).await
         })
     }
 
