@@ -1,24 +1,19 @@
 //! What a turn needs a client for: approvals, answers of the user, calls of client tools. Each has an id and a type of
 //! decision of its own. Front ends transport decisions; the first one counts. `event_log/kept_approvals.rs` stores them.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::OnceLock;
 
 use jiff::Timestamp;
 use loomd_protocol::{
-    ApprovalDefault, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams,
-    DynamicToolCallOutputContentItem, DynamicToolCallParams, DynamicToolCallResponse, FileChangeApprovalDecision,
-    FileChangeRequestApprovalParams, GrantedPermissionProfile, JsonValue, McpServerElicitationAction,
-    McpServerElicitationRequest, McpServerElicitationRequestParams, McpServerElicitationRequestResponse,
-    PermissionGrantScope, PermissionsRequestApprovalParams, PermissionsRequestApprovalResponse,
-    ToolRequestUserInputParams, ToolRequestUserInputResponse, server_call,
+    ApprovalDefault, CommandExecutionApprovalDecision, CommandExecutionRequestApprovalParams, DynamicToolCallParams,
+    DynamicToolCallResponse, FileChangeApprovalDecision, FileChangeRequestApprovalParams, JsonValue,
+    McpServerElicitationRequestParams, McpServerElicitationRequestResponse, PermissionsRequestApprovalParams,
+    PermissionsRequestApprovalResponse, ToolRequestUserInputParams, ToolRequestUserInputResponse, server_call,
 };
-use loomd_store::rollout::{ApprovalAudit, AuditedDecider};
 use loomd_store::{ApprovalOutcome, Decider, StoredApproval};
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
 use thiserror::Error;
 use tokio::sync::oneshot;
 use uuid::Uuid;
@@ -152,113 +147,6 @@ approvals! {
     Elicitation "elicitation" McpServerElicitation (McpServerElicitationRequestParams) -> McpServerElicitationRequestResponse;
 }
 
-impl ApprovalRequest {
-    /// The decision in place of an answer that could not be given or not be decoded: it allows nothing. `reason` is
-    /// the output of a tool that could not be called.
-    pub fn declined(&self, reason: &str) -> ApprovalDecision {
-        match self {
-            Self::Command(_) => ApprovalDecision::Command(CommandExecutionApprovalDecision::Decline),
-            Self::Patch(_) => ApprovalDecision::Patch(FileChangeApprovalDecision::Decline),
-            Self::Permissions(_) => ApprovalDecision::Permissions(PermissionsRequestApprovalResponse {
-                permissions: GrantedPermissionProfile { network: None, file_system: None },
-                scope: PermissionGrantScope::Turn,
-            }),
-            Self::UserInput(_) => {
-                ApprovalDecision::UserInput(ToolRequestUserInputResponse { answers: BTreeMap::new() })
-            }
-            Self::ToolCall(_) => ApprovalDecision::ToolCall(DynamicToolCallResponse {
-                content_items: vec![DynamicToolCallOutputContentItem::InputText { text: reason.into() }],
-                success: false,
-            }),
-            Self::Elicitation(_) => ApprovalDecision::Elicitation(McpServerElicitationRequestResponse {
-                action: McpServerElicitationAction::Decline,
-                content: None,
-                meta: None,
-            }),
-        }
-    }
-
-    /// The turn and the item that it belongs to, as far as it names them.
-    pub(crate) fn place(&self) -> (Option<&str>, Option<&str>) {
-        match self {
-            Self::Command(params) => (Some(&params.turn_id), Some(&params.item_id)),
-            Self::Patch(params) => (Some(&params.turn_id), Some(&params.item_id)),
-            Self::Permissions(params) => (Some(&params.turn_id), Some(&params.item_id)),
-            Self::UserInput(params) => (Some(&params.turn_id), Some(&params.item_id)),
-            Self::ToolCall(params) => (Some(&params.turn_id), Some(&params.call_id)),
-            Self::Elicitation(params) => (params.turn_id.as_deref(), None),
-        }
-    }
-
-    /// The decision that a word makes. What needs an answer beyond yes or no is not accepted: questions get no answers,
-    /// and forms with fields and links are declined.
-    pub(crate) fn decision_of(&self, word: ApprovalDefault) -> ApprovalDecision {
-        match (self, word) {
-            (Self::Command(_), ApprovalDefault::Accept) => {
-                ApprovalDecision::Command(CommandExecutionApprovalDecision::Accept)
-            }
-            (Self::Command(_), ApprovalDefault::Cancel) => {
-                ApprovalDecision::Command(CommandExecutionApprovalDecision::Cancel)
-            }
-            (Self::Patch(_), ApprovalDefault::Accept) => ApprovalDecision::Patch(FileChangeApprovalDecision::Accept),
-            (Self::Patch(_), ApprovalDefault::Cancel) => ApprovalDecision::Patch(FileChangeApprovalDecision::Cancel),
-            (Self::Permissions(params), ApprovalDefault::Accept) => {
-                let requested = params.permissions.clone();
-                ApprovalDecision::Permissions(PermissionsRequestApprovalResponse {
-                    permissions: GrantedPermissionProfile {
-                        network: requested.network,
-                        file_system: requested.file_system,
-                    },
-                    scope: PermissionGrantScope::Turn,
-                })
-            }
-            (Self::Elicitation(params), ApprovalDefault::Accept) if !needs_content(&params.request) => {
-                elicited(McpServerElicitationAction::Accept)
-            }
-            (Self::Elicitation(_), ApprovalDefault::Cancel) => elicited(McpServerElicitationAction::Cancel),
-            _ => self.declined(""),
-        }
-    }
-
-    /// The decision in a JSON value: a word, or the decision as [`ApprovalDecision::to_json`] writes it. The error
-    /// says what is expected.
-    pub(crate) fn parse_decision(&self, value: &JsonValue) -> Result<ApprovalDecision, String> {
-        fn read<T: DeserializeOwned>(value: &JsonValue) -> Option<T> {
-            T::deserialize(value).ok()
-        }
-        let decision = match self {
-            Self::Command(_) => read(value).map(ApprovalDecision::Command),
-            Self::Patch(_) => read(value).map(ApprovalDecision::Patch),
-            Self::Permissions(_) => read(value).map(ApprovalDecision::Permissions),
-            Self::UserInput(_) => read(value).map(ApprovalDecision::UserInput),
-            Self::ToolCall(_) => read(value).map(ApprovalDecision::ToolCall),
-            Self::Elicitation(_) => read(value).map(ApprovalDecision::Elicitation),
-        };
-        let word = || read(value).map(|word| self.decision_of(word));
-        decision.or_else(word).ok_or_else(|| {
-            let expected = match self {
-                Self::Command(_) | Self::Patch(_) => "one of the decisions of the server request",
-                Self::Permissions(_) | Self::UserInput(_) | Self::ToolCall(_) | Self::Elicitation(_) => {
-                    "the result of the server request, or `accept`, `decline` or `cancel`"
-                }
-            };
-            format!("expected {expected} `{}`", self.method())
-        })
-    }
-}
-
-/// Whether the user would have to fill in fields or open a link.
-fn needs_content(request: &McpServerElicitationRequest) -> bool {
-    match request {
-        McpServerElicitationRequest::Form { requested_schema, .. } => !requested_schema.properties.is_empty(),
-        McpServerElicitationRequest::OpenaiForm { .. } | McpServerElicitationRequest::Url { .. } => true,
-    }
-}
-
-fn elicited(action: McpServerElicitationAction) -> ApprovalDecision {
-    ApprovalDecision::Elicitation(McpServerElicitationRequestResponse { action, content: None, meta: None })
-}
-
 /// Why a decision did not count.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DecideError {
@@ -296,46 +184,6 @@ fn shown(by: &Decider) -> String {
         Some(client) => format!("connection {} ({client})", by.connection),
         None => by.connection.clone(),
     }
-}
-
-/// A decision in a word, for records that must not have its content.
-pub(crate) fn decision_word(decision: &JsonValue) -> String {
-    let members = match decision {
-        JsonValue::String(word) => return word.clone(),
-        JsonValue::Object(members) => members,
-        _ => return String::new(),
-    };
-    if let Some(JsonValue::String(action)) = members.get("action") {
-        return action.clone();
-    }
-    if let Some(permissions) = members.get("permissions") {
-        let is_empty = permissions.as_object().is_none_or(|granted| granted.values().all(JsonValue::is_null));
-        return if is_empty { "decline" } else { "accept" }.into();
-    }
-    if let Some(answers) = members.get("answers") {
-        return if answers.as_object().is_none_or(|answers| answers.is_empty()) { "decline" } else { "answer" }.into();
-    }
-    members.keys().next().cloned().unwrap_or_default()
-}
-
-/// The record of an approval that has ended; `None` while it is open.
-pub(crate) fn approval_audit(approval: &StoredApproval) -> Option<ApprovalAudit> {
-    let outcome = approval.outcome.as_ref()?;
-    Some(ApprovalAudit {
-        approval_id: approval.id.to_string(),
-        turn_id: approval.turn_id.clone(),
-        item_id: approval.item_id.clone(),
-        method: approval.method.clone(),
-        asked_at_ms: approval.asked_at_ms,
-        state: outcome.end.name().into(),
-        decision: outcome.decision.as_ref().map(decision_word),
-        decided_at_ms: outcome.at_ms,
-        decided_by: outcome.by.as_ref().map(|by| AuditedDecider {
-            connection: by.connection.clone(),
-            client: by.client.clone(),
-            role: by.role.clone(),
-        }),
-    })
 }
 
 /// The decider in place of a client: the deadline.

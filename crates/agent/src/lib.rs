@@ -11,6 +11,8 @@ mod agent_tree;
 mod agents;
 mod app_requests;
 mod approval;
+mod approval_audit;
+mod approval_decision;
 mod approval_requests;
 mod busy;
 mod confinement;

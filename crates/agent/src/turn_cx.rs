@@ -20,7 +20,8 @@ use loomd_store::{Durability, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::approval::{ApprovalParams, ApprovalRequest, approval_audit};
+use crate::approval::{ApprovalParams, ApprovalRequest};
+use crate::approval_audit::approval_audit;
 use crate::denials::Denials;
 use crate::disconnect_policy::DisconnectPolicy;
 use crate::event_log::EventLog;

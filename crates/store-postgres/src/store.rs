@@ -230,6 +230,10 @@ impl Store for PostgresStore {
             "DELETE FROM loomd.event WHERE thread_id = $1",
             "DELETE FROM loomd.blob WHERE thread_id = $1",
             "DELETE FROM loomd.fact WHERE thread_id = $1",
+            "DELETE FROM loomd.goal WHERE thread_id = $1",
+            "DELETE FROM loomd.queue WHERE thread_id = $1",
+            "DELETE FROM loomd.started WHERE thread_id = $1",
+            "DELETE FROM loomd.approval WHERE thread_id = $1",
             "DELETE FROM loomd.thread WHERE id = $1",
         ];
         Box::pin(async move { self.change(id, None, &change).await })

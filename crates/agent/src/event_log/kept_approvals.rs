@@ -240,8 +240,10 @@ impl KeptApprovals {
             if state.dropped.is_empty() && state.recalled_turn.is_none() {
                 return;
             }
-            let mut left = Vec::new();
-            state.dropped.retain(|(id, turn)| turn != turn_id || (left.push(*id), false).1);
+            let (ended, others): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut state.dropped).into_iter().partition(|(_, turn)| turn == turn_id);
+            state.dropped = others;
+            let mut left: Vec<Uuid> = ended.into_iter().map(|(id, _)| id).collect();
             if state.recalled_turn.as_deref() == Some(turn_id) {
                 state.recalled_turn = None;
                 let recalled = std::mem::take(&mut state.recalled).into_iter();

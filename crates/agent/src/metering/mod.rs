@@ -23,7 +23,7 @@ use loomd_ledger::{EndedApproval, Entry, Ledger, Limit, Spent, Writer, today};
 use loomd_store::StoredApproval;
 use parking_lot::Mutex;
 
-use crate::approval::decision_word;
+use crate::approval_audit::decision_word;
 
 use budgets::{Budgets, Scope};
 pub(crate) use counts::purpose_name;

@@ -179,12 +179,16 @@ impl Store for MemoryStore {
     }
 
     fn delete(&self, id: ThreadId) -> Answer<'_, ()> {
-        self.answer(|content| {
+        let deleted = self.answer(|content| {
             content.unleased(id, None)?;
             content.threads.remove(&id);
             content.derived.remove(&id);
             content.turn_notes.remove(&id);
             Ok(())
+        });
+        Box::pin(async move {
+            deleted.await?;
+            self.1.forget(id).await
         })
     }
 

@@ -75,6 +75,18 @@ pub async fn approvals_are_listed_in_pages_newest_first(harness: &impl Harness) 
     assert_eq!(ids(all(None)).await, [1]);
 }
 
+pub async fn approvals_end_with_their_thread(harness: &impl Harness) {
+    let store = harness.open();
+    let (id, reader) = thread(&*store, "hello").await;
+    drop(reader);
+    let (own, other) = (open(id, "turn", 1), open(ThreadId::new(), "turn", 1));
+    for approval in [&own, &other] {
+        store.work().ask_approval(approval.clone(), None).await.unwrap();
+    }
+    store.delete(id).await.unwrap();
+    assert_eq!(harness.open().work().approvals(all(None)).await.unwrap(), [other]);
+}
+
 pub async fn stale_approvals_of_a_thread_are_cancelled(harness: &impl Harness) {
     let store = harness.open();
     let work = store.work();

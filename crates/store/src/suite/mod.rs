@@ -99,6 +99,7 @@ macro_rules! store_suite {
             an_unknown_thread_has_no_facts,
             the_first_decision_about_an_approval_counts_in_every_process,
             approvals_are_listed_in_pages_newest_first,
+            approvals_end_with_their_thread,
             stale_approvals_of_a_thread_are_cancelled,
         }
     };
