@@ -10,14 +10,14 @@ use loomd_ledger::Purpose;
 use loomd_model::{CallMeter, CallOutcome, CallReport, Request, TraceHeaders};
 use loomd_protocol::{
     CommandExecutionApprovalDecision, FileChangeApprovalDecision, FunctionCallOutputBody,
-    FunctionCallOutputContentItem, UserInput,
+    FunctionCallOutputContentItem, SandboxPolicy, UserInput,
 };
 use loomd_telemetry::{Attributes, Span, SpanContext, SpanStatus, Telemetry};
 use parking_lot::Mutex;
 
 use crate::approval::{ApprovalDecision, ApprovalRequest};
 use crate::metering::{Spending, purpose_name};
-use crate::settings::{Profile, Settings, sandbox_name};
+use crate::settings::{Profile, Settings};
 use crate::tool_call::{Call, CallInput, ToolResult};
 use crate::turn_origin::TurnOrigin;
 
@@ -182,7 +182,7 @@ pub(crate) fn conversation_starts(telemetry: &Telemetry, thread_id: String, sett
         let attributes = vec![
             ("provider_name", profile.provider.name().to_owned().into()),
             ("approval_policy", policy.unwrap_or_else(|| "granular".into()).into()),
-            ("sandbox_policy", sandbox_name(&settings.sandbox).into()),
+            ("sandbox_policy", sandbox_policy_name(&settings.sandbox).into()),
         ];
         let about = LogAbout { thread_id, client: profile.client.clone(), model: settings.model.clone() };
         about.attributes(telemetry, attributes)
@@ -318,6 +318,16 @@ fn call_ended(telemetry: &Telemetry, about: &LogAbout, mut span: Span, report: &
         // The provider's text may quote the request.
         CallOutcome::Failed => SpanStatus::Failed("the model call failed".into()),
     });
+}
+
+/// The name of a policy as the configuration spells it.
+fn sandbox_policy_name(policy: &SandboxPolicy) -> &'static str {
+    match policy {
+        SandboxPolicy::DangerFullAccess => "danger-full-access",
+        SandboxPolicy::ReadOnly { .. } => "read-only",
+        SandboxPolicy::ExternalSandbox { .. } => "external-sandbox",
+        SandboxPolicy::WorkspaceWrite { .. } => "workspace-write",
+    }
 }
 
 fn millis(time: Duration) -> u64 {

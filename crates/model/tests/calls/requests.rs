@@ -6,7 +6,7 @@ use std::sync::Arc;
 use loomd_config::config_toml::ModelProvider;
 use loomd_model::{
     CallHeaders, CallMeter, Http, Identity, InputItem, ModelEvent, Provider, Reasoning, Request, ResponseHeaders,
-    Session, TokenUsage, ToolSpec, Tools,
+    Session, TokenUsage, ToolSpec, Tools, TraceHeaders,
 };
 use loomd_protocol::{ReasoningEffort, ReasoningSummary, ResponseItem, ServiceTier, Verbosity};
 use loomd_testkit::ScriptedModel;
@@ -75,6 +75,7 @@ fn elaborate() -> Request {
             turn_state: Some("state".into()),
             subagent: Some("review".into()),
             beta_features: Some("a,b".into()),
+            trace: Some(TraceHeaders { traceparent: "00-t-s-01".into(), tracestate: Some("a=b".into()) }),
         },
         ..request(&["a", "b"])
     }
@@ -88,6 +89,7 @@ async fn every_option_of_a_request_is_sent() {
     assert_eq!(sent.header("x-codex-turn-state"), Some("state"));
     assert_eq!(sent.header("x-openai-subagent"), Some("review"));
     assert_eq!(sent.header("x-codex-beta-features"), Some("a,b"));
+    assert_eq!((sent.header("traceparent"), sent.header("tracestate")), (Some("00-t-s-01"), Some("a=b")));
     assert_eq!(sent.user_texts(), ["a", "b"]);
     let mut body = sent.body;
     body["input"].take();
