@@ -17,6 +17,9 @@ export class Disconnected extends Error {}
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 8000;
 
+/** A connection without a message for this long is asked for one, and given up without an answer for as long. */
+const QUIET_MS = 20_000;
+
 /**
  * @typedef {Object} Handlers
  * @property {(state: "connecting" | "connected" | "reconnecting" | "refused") => void} onState
@@ -36,8 +39,10 @@ export class Client {
     this.retry = FIRST_RETRY_MS;
     this.wasConnected = false;
     this.timer = 0;
+    this.lastMessage = 0;
+    setInterval(() => this.probe(), QUIET_MS);
     window.addEventListener("online", () => this.connectNow());
-    document.addEventListener("visibilitychange", () => document.hidden || this.connectNow());
+    document.addEventListener("visibilitychange", () => document.hidden || (this.connectNow(), this.probe()));
   }
 
   connect() {
@@ -45,8 +50,27 @@ export class Client {
     const socket = new WebSocket(this.url);
     this.socket = socket;
     socket.onopen = () => this.handshake().catch(() => socket.close());
-    socket.onmessage = (message) => this.receive(JSON.parse(message.data));
+    socket.onmessage = (message) => {
+      this.lastMessage = Date.now();
+      if (this.socket === socket) this.receive(JSON.parse(message.data));
+    };
     socket.onclose = () => this.socket === socket && this.lost();
+  }
+
+  /** Finds out whether a quiet connection still exists: a machine that slept keeps sockets that nobody answers. */
+  async probe() {
+    const socket = this.socket;
+    if (socket?.readyState !== WebSocket.OPEN || !this.wasConnected || Date.now() - this.lastMessage < QUIET_MS) return;
+    const timer = setTimeout(() => this.drop(socket), QUIET_MS);
+    await this.request("thread/loaded/list", { limit: 1 }).catch(() => {});
+    clearTimeout(timer);
+  }
+
+  /** Gives a connection up at once; its close may take minutes to be noticed. */
+  drop(socket) {
+    if (this.socket !== socket) return;
+    socket.close();
+    this.lost();
   }
 
   connectNow() {

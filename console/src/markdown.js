@@ -1,6 +1,8 @@
 // Markdown as components. No HTML is ever parsed, so a text cannot bring markup, scripts or styles with it; links go
 // to http, https and mailto only. Parsing is linear in the length of the text.
 import { h, useMemo } from "./html.js";
+import { familyOf } from "./highlight.js";
+import { Lines } from "./parts/code.js";
 
 /** Longest text of one block that is looked at for inline marks. */
 const INLINE_LIMIT = 20_000;
@@ -8,6 +10,9 @@ const INLINE_LIMIT = 20_000;
 export function Markdown({ text }) {
   return h("div", { class: "md" }, split(text).map((block, index) => h(Block, { key: index, text: block })));
 }
+
+/** Longest code that is coloured. */
+const COLOURED = 20_000;
 
 /** Unchanged blocks of a growing text are not rendered again. */
 function Block({ text }) {
@@ -76,7 +81,7 @@ function code(lines) {
   const language = lines[0].replace(/^\s*[`~]+/, "").trim().split(/\s/)[0];
   const closed = lines.length > 1 && /^\s*(`{3,}|~{3,})\s*$/.test(lines.at(-1));
   const text = lines.slice(1, closed ? -1 : undefined).join("\n");
-  return h("pre", { tabindex: 0, "data-language": language || null }, h("code", null, text));
+  return h("pre", { tabindex: 0, "data-language": language || null }, h("code", null, h(Lines, { text, family: text.length > COLOURED ? null : familyOf(language) })));
 }
 
 function list(lines) {

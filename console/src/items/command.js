@@ -1,10 +1,11 @@
 // A command with its folded output.
 import { html, useState } from "../html.js";
+import { Decided } from "./decided.js";
 
 /** Characters of output that are drawn at first. */
 const SHOWN = 20_000;
 
-export function Command({ item }) {
+export function Command({ item, model }) {
   const running = item.status === "inProgress";
   const failed = item.status === "failed" || (item.exitCode ?? 0) !== 0;
   const [open, setOpen] = useState(null);
@@ -16,6 +17,7 @@ export function Command({ item }) {
       <span class="hint">${outcome(item)}</span>
     </button>
     ${shown && html`<${Output} text=${output} running=${running} />`}
+    <${Decided} item=${item} model=${model} />
   </article>`;
 }
 

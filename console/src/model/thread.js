@@ -16,9 +16,17 @@ export class ThreadModel {
     this.diffs = signal(new Map());
     this.usage = signal(null);
     this.queue = signal([]);
+    /** Whether the queue waits for the user, because the last turn was interrupted. */
+    this.stalled = signal(false);
     this.error = signal(null);
+    /** Tokens and price of the whole thread: `threadUsage` of `account/usage/read`. */
+    this.spent = signal(null);
+    /** The approvals of the thread, the newest first; null where the server keeps none. */
+    this.approvals = signal(null);
     /** The id of the last event that is shown, for a resume without a gap. */
     this.lastEvent = null;
+    /** While true, events of the thread are left out: those that count follow the answer to `thread/resume`. */
+    this.resuming = false;
     /** @type {Map<string, ReturnType<typeof rowOf>>} */
     this.byItem = new Map();
     /** Rows that `commit` adds at once, so that many new items cost one copy of the list. */
@@ -37,6 +45,14 @@ export class ThreadModel {
     return this.rows.value.filter((row) => row.item.peek().type === type);
   }
 
+  /** Whether an event is new. A server request that is sent again has the id that it had, and is not. */
+  isNews(eventId) {
+    if (eventId === undefined) return true;
+    if (this.lastEvent !== null && BigInt(eventId) <= BigInt(this.lastEvent)) return false;
+    this.lastEvent = eventId;
+    return true;
+  }
+
   /** Shows a snapshot in place of everything. */
   reset(answer) {
     batch(() => {
@@ -52,7 +68,7 @@ export class ThreadModel {
       const last = turns.at(-1);
       this.turn.value = last?.status === "inProgress" ? last : null;
       this.plan.value = null;
-      if (answer.eventId) this.lastEvent = answer.eventId;
+      this.lastEvent = answer.eventId ?? null;
     });
   }
 

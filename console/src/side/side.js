@@ -1,4 +1,4 @@
-// Beside the transcript: changes, files, terminals, agents.
+// Beside the transcript: changes, files, terminals, agents, decisions, usage.
 import { html, useState } from "../html.js";
 import { toggleChanges } from "../keys.js";
 import { Changes } from "./changes.js";
@@ -6,8 +6,9 @@ import { Files } from "./files.js";
 import { Terminals } from "./terminals.js";
 import { Agents } from "./agents.js";
 import { Decisions } from "./decisions.js";
+import { UsagePanel } from "./usage_panel.js";
 
-const TABS = [["Changes", Changes], ["Files", Files], ["Terminals", Terminals], ["Agents", Agents], ["Decisions", Decisions]];
+const TABS = [["Changes", Changes], ["Files", Files], ["Terminals", Terminals], ["Agents", Agents], ["Decisions", Decisions], ["Usage", UsagePanel]];
 
 export function Side({ model }) {
   const [tab, setTab] = useState("Changes");
