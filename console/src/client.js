@@ -40,6 +40,8 @@ export class Client {
     this.wasConnected = false;
     this.timer = 0;
     this.lastMessage = 0;
+    /** @type {Set<(method: string | null, params?: any) => void>} */
+    this.listeners = new Set();
     setInterval(() => this.probe(), QUIET_MS);
     window.addEventListener("online", () => this.connectNow());
     document.addEventListener("visibilitychange", () => document.hidden || (this.connectNow(), this.probe()));
@@ -95,9 +97,23 @@ export class Client {
     this.socket = null;
     for (const { reject } of this.waiting.values()) reject(new Disconnected("the connection was lost"));
     this.waiting.clear();
+    for (const listener of [...this.listeners]) listener(null);
     this.handlers.onState(this.wasConnected ? "reconnecting" : "connecting");
     this.timer = setTimeout(() => this.connect(), this.retry * (0.75 + Math.random() / 2));
     this.retry = Math.min(this.retry * 2, LAST_RETRY_MS);
+  }
+
+  /** Resolves with the params of the first notification that `is` is true for; rejects when the connection is lost. */
+  next(is) {
+    return new Promise((resolve, reject) => {
+      const listener = (method, params) => {
+        if (method !== null && !is(method, params)) return;
+        this.listeners.delete(listener);
+        if (method === null) reject(new Disconnected("the connection was lost"));
+        else resolve(params);
+      };
+      this.listeners.add(listener);
+    });
   }
 
   /** Sends a request; resolves with its result. */
@@ -127,6 +143,7 @@ export class Client {
     if (message.method !== undefined && message.id !== undefined) {
       this.handlers.onServerRequest(message.id, message.method, message.params, message.eventId);
     } else if (message.method !== undefined) {
+      for (const listener of [...this.listeners]) listener(message.method, message.params);
       this.handlers.onNotification(message.method, message.params, message.eventId);
     } else {
       const waiting = this.waiting.get(message.id);

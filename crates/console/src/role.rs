@@ -22,6 +22,7 @@ const READING: &[&str] = &[
     "account/rateLimits/read",
     "account/read",
     "account/usage/read",
+    "approval/list",
     "collaborationMode/list",
     "initialize",
     "mcpServerStatus/list",
@@ -39,6 +40,7 @@ const READING: &[&str] = &[
     "thread/search",
     "thread/turns/list",
     "thread/unsubscribe",
+    "threadSection/list",
 ];
 
 /// Params of `thread/resume` that change nothing about the thread.
