@@ -182,11 +182,13 @@ const GLOBAL = {
   },
   "thread/readState/changed": ({ threadId, readState }) => {
     state.readStates.set(threadId, readState);
+    // What somebody marked as unread stays so until it is opened again; a turn that ended in view is read.
+    const isSeen = readState.firstUnread?.type === "turn" && isLooking(threadId);
     const unread = new Set(state.unread.peek());
-    if (readState.firstUnread && !isLooking(threadId)) unread.add(threadId);
+    if (readState.firstUnread && !isSeen) unread.add(threadId);
     else unread.delete(threadId);
     state.unread.value = unread;
-    if (readState.firstUnread && isLooking(threadId)) markRead(threadId);
+    if (isSeen) markRead(threadId);
   },
   "thread/name/updated": ({ threadId, threadName, name }) => patchThread(threadId, { name: threadName ?? name ?? null }),
   "thread/archived": ({ threadId }) => removeThread(threadId),
@@ -201,7 +203,10 @@ const GLOBAL = {
   },
   "turn/completed": ({ threadId, turn }, open, ours) => {
     patchThread(threadId, { failed: turn.status === "failed", updatedAt: Date.now() / 1000 });
-    if (ours) loadSpent(open);
+    if (!ours) return;
+    loadSpent(open);
+    // An interrupt stops the queue.
+    loadQueue(open);
   },
   "serverRequest/resolved": ({ requestId }, open, ours) => {
     const all = new Map(state.requests.peek());

@@ -26,6 +26,8 @@ export const open = signal(null);
 export const view = signal("new");
 /** Beside the transcript where there is room; over it elsewhere, so not at first. */
 export const changesShown = signal(innerWidth > 860 && read("changesShown", true));
+/** The tab beside the transcript. */
+export const sideTab = signal("Changes");
 export const sidebarShown = signal(false);
 
 export const models = signal([]);

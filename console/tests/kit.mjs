@@ -36,7 +36,7 @@ export class Server {
 
   /** The profile of the user who runs the tests must not slow down or change the shells of commands. */
   env() {
-    return { ...process.env, HOME: this.root, CODEX_HOME: this.home };
+    return { ...process.env, HOME: this.root, CODEX_HOME: this.home, ...this.more };
   }
 
   /** Starts, on the same port as before if there was one; returns a link. */
@@ -47,6 +47,13 @@ export class Server {
     const [link] = await Promise.race([once(lines, "line"), once(this.process, "exit").then(() => Promise.reject(new Error("the server ended")))]);
     this.port = Number(new URL(link).port);
     return link;
+  }
+
+  /** Starts a server without a page; returns when it says where it listens. */
+  async listen(url) {
+    this.process = spawn(LOOMD, ["app-server", "--listen", url], { cwd: this.work, env: this.env(), stdio: ["ignore", "ignore", "pipe"] });
+    for await (const line of createInterface({ input: this.process.stderr })) if (line.includes("listening on")) return;
+    throw new Error("the server ended");
   }
 
   async run(...args) {

@@ -63,11 +63,13 @@ test("a thread that another browser let run is unread until somebody looks", asy
   assert.equal(await described(threadLink(page, "say said second")), "");
   await menu(page, "say said second", "Mark as unread");
   await nav().locator("li.unread").waitFor();
+  await page.waitForFunction(async () => [...(await import("/console/src/state.js")).readStates.values()].some((one) => one.firstUnread !== null));
   await page.reload();
   await nav().locator("li.unread").getByRole("link", { name: "say said second" }).waitFor();
   assert.equal(await described(threadLink(page, "say said second")), "unread");
   await threadLink(page, "say said second").click();
   await nav().locator("li.unread").waitFor({ state: "detached" });
+  await page.waitForFunction(async () => [...(await import("/console/src/state.js")).readStates.values()].every((one) => one.firstUnread === null));
   await page.reload();
   await threadLink(page, "say said second").waitFor();
   assert.equal(await nav().locator("li.unread").count(), 0);
