@@ -17,6 +17,9 @@ export class Disconnected extends Error {}
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 8000;
 
+/** A connection that is not ready after this long is given up and made again. */
+const READY_MS = 30_000;
+
 /** A connection without a message for this long is asked for one, and given up without an answer for as long. */
 const QUIET_MS = 20_000;
 
@@ -51,7 +54,8 @@ export class Client {
     this.handlers.onState(this.wasConnected ? "reconnecting" : "connecting");
     const socket = new WebSocket(this.url);
     this.socket = socket;
-    socket.onopen = () => this.handshake().catch(() => socket.close());
+    const tooLate = setTimeout(() => this.drop(socket), READY_MS);
+    socket.onopen = () => this.handshake().then(() => clearTimeout(tooLate), () => this.drop(socket));
     socket.onmessage = (message) => {
       this.lastMessage = Date.now();
       if (this.socket === socket) this.receive(JSON.parse(message.data));

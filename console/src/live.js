@@ -1,7 +1,7 @@
 // Messages of the server become state. Notifications are gathered and applied once per frame, so a fast stream
 // costs one rendering per frame, however many deltas it has.
 import { batch } from "./html.js";
-import { Client } from "./client.js";
+import { Client, Disconnected } from "./client.js";
 import { loadApprovals, loadModels, loadQueue, loadSpent, loadThreads, markRead } from "./load.js";
 import { ThreadModel } from "./model/thread.js";
 import * as state from "./state.js";
@@ -34,8 +34,14 @@ async function onConnected() {
   const open = state.open.peek();
   // What waits in other threads is sent again when they are opened; that of the open one, after it is resumed.
   state.requests.value = new Map([...state.requests.peek()].filter(([, request]) => request.threadId === open?.id));
-  await Promise.all([loadThreads(), open && resume(open)]);
+  loadThreads().catch((error) => error instanceof Disconnected || state.notify(error.message));
   loadModels();
+  if (open) await resume(open).catch((error) => {
+    if (error instanceof Disconnected) throw error;
+    // It was deleted meanwhile, or cannot be loaded any more.
+    state.notify(error.message);
+    closeThread(open.id);
+  });
 }
 
 document.addEventListener("visibilitychange", () => {

@@ -22,16 +22,16 @@ export async function another(browser, server, role = "drive") {
 }
 
 /** The longest wait for anything; reached only when something is broken. */
-const WAIT = Number(process.env.CONSOLE_TEST_WAIT ?? 30_000);
+const WAIT = Number(process.env.CONSOLE_TEST_WAIT ?? 60_000);
 
 export class Server {
-  constructor(config = "") {
+  constructor(config = "", provider = "rehearsal") {
     this.root = mkdtempSync(join(tmpdir(), "loomd-console-"));
     this.home = join(this.root, "home");
     this.work = join(this.root, "work");
     mkdirSync(this.home);
     mkdirSync(this.work);
-    writeFileSync(join(this.home, "config.toml"), `model_provider = "rehearsal"\nmodel = "rehearsal"\n${config}`);
+    writeFileSync(join(this.home, "config.toml"), `model_provider = "${provider}"\nmodel = "rehearsal"\n${config}`);
   }
 
   /** The profile of the user who runs the tests must not slow down or change the shells of commands. */
@@ -92,7 +92,9 @@ export async function openPage(browser, link, options = {}) {
   });
   page.on("console", (message) => /Content Security Policy|Trusted/.test(message.text()) && page.problems.push(message.text()));
   await page.goto(link);
-  await connected(page);
+  await connected(page).catch(async (error) => {
+    throw new Error(`the page does not connect: ${await page.locator("body").innerText()} ${page.problems.join()}`, { cause: error });
+  });
   return page;
 }
 

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Server, another, audit, launch, openPage } from "./kit.mjs";
 
-const server = new Server('approval_policy = "never"\nsandbox_mode = "read-only"\ncli_auth_credentials_store = "file"\n');
+const server = new Server('approval_policy = "never"\nsandbox_mode = "read-only"\n');
 let browser, page;
 before(async () => {
   const link = await server.start();
@@ -25,12 +25,22 @@ const saved = async () => {
 };
 
 test("an API key signs in, is not shown, and signs out", async () => {
-  await card("Account").getByLabel("API key").fill("sk-test-0123456789");
-  await card("Account").getByRole("button", { name: "Sign in with the key" }).click();
-  await card("Account").getByText("Signed in with an API key.").waitFor();
-  assert.ok(!(await page.content()).includes("sk-test"));
-  await card("Account").getByRole("button", { name: "Sign out" }).click();
-  await card("Account").getByLabel("API key").waitFor();
+  const vendor = new Server('cli_auth_credentials_store = "file"\n', "openai");
+  try {
+    const signing = await openPage(browser, await vendor.start());
+    await signing.getByRole("button", { name: "Settings" }).click();
+    const account = card("Account", signing);
+    await account.getByText("Not signed in.").waitFor();
+    await account.getByLabel("API key").fill("sk-test-0123456789");
+    await account.getByRole("button", { name: "Sign in with the key" }).click();
+    await account.getByText("Signed in with an API key.").waitFor();
+    assert.ok(!(await signing.content()).includes("sk-test"));
+    await account.getByRole("button", { name: "Sign out" }).click();
+    await account.getByText("Not signed in.").waitFor();
+    await signing.context().close();
+  } finally {
+    await vendor.close();
+  }
 });
 
 test("a provider is added and used", async () => {
@@ -69,7 +79,7 @@ test("the checks find what works, and ask the model", async () => {
 test("a viewer sees no forms", async () => {
   const viewer = await another(browser, server, "view");
   await viewer.getByRole("button", { name: "Settings" }).click();
-  await card("Diagnostics", viewer).getByText("Memory").waitFor();
+  await card("Diagnostics", viewer).getByText("Memory", { exact: true }).waitFor();
   assert.equal(await viewer.getByRole("main").getByRole("textbox").count(), 0);
   assert.equal(await viewer.locator(".problem").count(), 0);
   assert.deepEqual(viewer.problems, []);

@@ -22,6 +22,7 @@ export function Account() {
     attempt(async () => {
       await client.request("account/login/start", { type: "apiKey", apiKey: key });
       setKey("");
+      state.notify("Signed in.", "info");
       setAgain(again + 1);
     });
   };

@@ -67,6 +67,6 @@ const FIGURES = { id: "Process", residentMemoryBytes: "Memory", physicalFootprin
 /** Figures with labels are counters for programs; `/metrics` has them. */
 function gaugeRows({ process, gauges }) {
   const own = Object.entries(process).filter(([, value]) => value !== null).map(([name, value]) => [FIGURES[name] ?? name, name === "id" ? String(value) : `${Math.round(value / 1024 / 1024)} MB`]);
-  const rest = gauges.filter(({ name }) => !name.includes("{")).map(({ name, value }) => [name.replace(/^(loomd_|app\.|core\.)/, "").replaceAll(/[._]/g, " "), value.toLocaleString()]);
+  const rest = gauges.filter(({ name }) => !/[{]|^process_/.test(name)).map(({ name, value }) => [name.replace(/^(loomd_|app\.|core\.)/, "").replaceAll(/[._]/g, " "), value.toLocaleString()]);
   return [...own, ...new Map(rest)];
 }
