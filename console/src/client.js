@@ -88,7 +88,8 @@ export class Client {
   async handshake() {
     await this.request("initialize", {
       clientInfo: { name: "loomd_console", title: "loomd console", version: "1" },
-      capabilities: { experimentalApi: true, protocolVersion: "0.166.0", eventIds: true },
+      // The last two are extensions of this server; others ignore them.
+      capabilities: /** @type {any} */ ({ experimentalApi: true, protocolVersion: "0.166.0", eventIds: true }),
     });
     this.send({ method: "initialized" });
     this.wasConnected = true;
@@ -120,8 +121,14 @@ export class Client {
     });
   }
 
-  /** Sends a request; resolves with its result. */
-  request(method, params = {}) {
+  /**
+   * Sends a request; resolves with its result. The params are checked against those that `generate-ts` describes.
+   * @template {import("protocol").Method} M
+   * @param {M} method
+   * @param {import("protocol").ParamsOf<M>} [params]
+   * @returns {Promise<any>}
+   */
+  request(method, params = /** @type {any} */ ({})) {
     return new Promise((resolve, reject) => {
       if (this.socket?.readyState !== WebSocket.OPEN) {
         reject(new Disconnected("not connected"));

@@ -89,6 +89,7 @@ export async function resume(model) {
   flush();
   model.resuming = true;
   try {
+    /** @type {import("protocol").ParamsOf<"thread/resume">} */
     const params = { threadId: model.id, excludeTurns: true, initialTurnsPage: { limit: PAGE, sortDirection: "desc", itemsView: "full" } };
     if (model.lastEvent) params.afterEvent = model.lastEvent;
     const answer = await client.request("thread/resume", params);

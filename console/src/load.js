@@ -8,6 +8,7 @@ import * as state from "./state.js";
 const PAGE = 30;
 const METHOD_NOT_FOUND = -32601;
 /** Everything but the threads of agents, which are shown with the thread that started them. */
+/** @type {import("protocol").ThreadSourceKind[]} */
 const KINDS = ["cli", "vscode", "exec", "appServer", "unknown"];
 
 export async function loadThreads(cursor = null) {
@@ -48,7 +49,7 @@ async function loadPinned(common) {
 export function loadModels() {
   client.request("model/list", {}).then((answer) => (state.models.value = answer.data), ignore);
   client.request("collaborationMode/list", {}).then((answer) => (state.modes.value = answer.data), ignore);
-  client.request("account/rateLimits/read", {}).then((answer) => (state.rateLimits.value = answer.rateLimits), ignore);
+  client.request("account/rateLimits/read").then((answer) => (state.rateLimits.value = answer.rateLimits), ignore);
 }
 
 const ignore = () => {};
@@ -101,7 +102,11 @@ export async function loadApprovals(model) {
   }
 }
 
-/** Notes that a thread was looked at, or is to be. Sessions that may only read keep it to themselves. */
+/**
+ * Notes that a thread was looked at, or is to be. Sessions that may only read keep it to themselves.
+ * @param {string | undefined} threadId
+ * @param {"read" | "unread"} operation
+ */
 export async function markRead(threadId, operation = "read") {
   if (!threadId) return;
   const unread = new Set(state.unread.peek());

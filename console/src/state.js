@@ -1,7 +1,7 @@
 // What the page shows, as signals. Changed by `live.js` (messages of the server) and `actions.js` (the user).
 import { computed, signal } from "./html.js";
 
-/** @type {import("../vendor/signals.js").Signal<"connecting" | "connected" | "reconnecting" | "refused">} */
+/** @type {import("./html.js").Signal<"connecting" | "connected" | "reconnecting" | "refused">} */
 export const connection = signal("connecting");
 export const role = signal("drive");
 

@@ -7,10 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
-const require = createRequire(join(process.env.CONSOLE_TEST_MODULES ?? process.cwd(), "package.json"));
+/** Where the packages of the tests are installed. */
+export const MODULES = process.env.CONSOLE_TEST_MODULES ?? new URL("../../target/console-tests", import.meta.url).pathname;
+const require = createRequire(join(MODULES, "package.json"));
 export const { chromium } = require("playwright-core");
 export const AXE = require.resolve("axe-core/axe.min.js");
-const LOOMD = process.env.LOOMD ?? new URL("../../target/debug/loomd", import.meta.url).pathname;
+export const LOOMD = process.env.LOOMD ?? new URL("../../target/debug/loomd", import.meta.url).pathname;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 export const OUT = process.env.CONSOLE_TEST_OUT ?? join(tmpdir(), "loomd-console-screens");
 mkdirSync(OUT, { recursive: true });

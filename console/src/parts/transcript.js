@@ -27,8 +27,9 @@ export function Transcript({ model }) {
     let changed = false;
     for (const entry of entries) {
       const height = entry.borderBoxSize[0].blockSize;
-      if (height && heights.current.get(entry.target.dataset.key) !== height) {
-        heights.current.set(entry.target.dataset.key, height);
+      const { key } = /** @type {HTMLElement} */ (entry.target).dataset;
+      if (height && heights.current.get(key) !== height) {
+        heights.current.set(key, height);
         changed = true;
       }
     }

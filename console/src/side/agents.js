@@ -5,6 +5,7 @@ import { client, openThread } from "../live.js";
 import { attempt } from "../actions.js";
 import { titleOf } from "../views/thread_row.js";
 
+/** @type {import("protocol").ThreadSourceKind[]} */
 const KINDS = ["subAgent", "subAgentReview", "subAgentCompact", "subAgentThreadSpawn", "subAgentOther"];
 const WORDS = { active: "running", idle: "done", notLoaded: "done", systemError: "failed" };
 

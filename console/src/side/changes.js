@@ -40,7 +40,7 @@ function Sum({ files }) {
 }
 
 function reveal(id) {
-  const file = document.getElementById(id);
+  const file = /** @type {HTMLDetailsElement | null} */ (document.getElementById(id));
   if (!file) return;
   file.open = true;
   file.scrollIntoView({ block: "start" });

@@ -54,6 +54,7 @@ async function account() {
 /** Commands that must succeed, and some that must not. */
 async function sandbox() {
   const cwd = cwds()[0];
+  /** @type {import("protocol").SandboxPolicy} */
   const policy = { type: "readOnly", networkAccess: false };
   const succeeds = async (script) => (await client.request("command/exec", { command: ["sh", "-c", script], sandboxPolicy: policy, timeoutMs: 10_000, ...(cwd ? { cwd } : {}) })).exitCode === 0;
   if (!(await succeeds("true"))) return [["fail", "no sandbox is available here; commands run only with full access"]];
@@ -74,6 +75,7 @@ async function model() {
   const began = performance.now();
   const threadId = started.thread.id;
   const ended = client.next((method, params) => method === "turn/completed" && params.threadId === threadId);
+  /** @type {import("protocol").UserInput[]} */
   const input = [{ type: "text", text: "Reply with the one word: ready. Use no tools.", text_elements: [] }];
   const [, { turn }] = await Promise.all([client.request("turn/start", { threadId, input }), ended]);
   client.request("thread/unsubscribe", { threadId }).catch(() => {});
