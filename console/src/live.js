@@ -3,6 +3,7 @@
 import { batch } from "./html.js";
 import { Client, Disconnected } from "./client.js";
 import { loadApprovals, loadModels, loadQueue, loadSpent, loadThreads, markRead } from "./load.js";
+import { recall, remember } from "./memory.js";
 import { ThreadModel } from "./model/thread.js";
 import * as state from "./state.js";
 
@@ -98,6 +99,7 @@ export async function resume(model) {
       model.settle(answer);
     } else {
       state.requests.value = new Map([...state.requests.peek()].filter(([, request]) => request.threadId !== model.id));
+      recall(model);
       model.reset(answer);
     }
   } finally {
@@ -152,6 +154,7 @@ function take({ id, method, params, eventId }) {
     return;
   }
   if (isNews) open.apply(method, params);
+  if (isNews && (method === "turn/plan/updated" || method === "thread/tokenUsage/updated")) remember(open);
   GLOBAL[method]?.(params, open, ours);
 }
 

@@ -13,6 +13,8 @@ export class ThreadModel {
     this.older = signal(null);
     this.turn = signal(null);
     this.plan = signal(null);
+    /** The plans of turns, by turn id: they are no items, so a snapshot does not have them. */
+    this.plans = new Map();
     this.diffs = signal(new Map());
     this.usage = signal(null);
     this.queue = signal([]);
@@ -92,6 +94,7 @@ export class ThreadModel {
       const row = rowOf(item, turn.id);
       this.byItem.set(item.id, row);
       rows.push(row);
+      if (item.type === "userMessage") rows.push(...this.planRows(turn));
     }
     if (turn.status === "failed" || turn.status === "interrupted") {
       const row = this.endRow(turn);
@@ -99,6 +102,15 @@ export class ThreadModel {
       rows.push(row);
     }
     return rows;
+  }
+
+  /** The plan of a turn, if it is known and not shown yet. */
+  planRows(turn) {
+    const plan = this.plans.get(turn.id);
+    if (!plan || this.byItem.has(`plan-${turn.id}`)) return [];
+    const row = rowOf({ id: `plan-${turn.id}`, type: "todo", ...plan }, turn.id);
+    this.byItem.set(row.key, row);
+    return [row];
   }
 
   endRow(turn) {
@@ -169,6 +181,7 @@ const HANDLERS = {
     changes && model.change(itemId, turnId, (item) => ({ ...item, changes })),
   "turn/plan/updated": (model, { plan, explanation, turnId }) => {
     model.plan.value = { plan, explanation };
+    model.plans.set(turnId, { plan, explanation });
     model.put({ id: `plan-${turnId}`, type: "todo", plan, explanation }, turnId);
   },
   "turn/diff/updated": (model, { turnId, diff }) => {

@@ -9,7 +9,7 @@ export function Usage({ model }) {
     parts.push(`${short(usage.total.totalTokens)} tokens`);
     const window = usage.modelContextWindow;
     if (window) parts.push(`${Math.max(0, Math.round(100 - (100 * usage.last.totalTokens) / window))}% context left`);
-  }
+  } else if (tokensOf(model)) parts.push(`${short(tokensOf(model))} tokens`);
   const price = model.spent.value?.estimatedUsageUsdMicros;
   if (price != null) parts.push(dollars(price / 1e6));
   const budget = budgetUsed(model);
@@ -24,10 +24,12 @@ function budgetUsed(model) {
   const budget = state.read(`budget.${model.id}`, null);
   const spent = model.spent.value;
   if (!budget || !spent) return null;
-  const tokens = spent.groups.reduce((sum, group) => sum + (group.totalTokens ?? 0), 0);
-  const parts = [budget.tokens && tokens / budget.tokens, budget.dollars && (spent.estimatedUsageUsdMicros ?? 0) / 1e6 / budget.dollars].filter((part) => part != null);
+  const parts = [budget.tokens && tokensOf(model) / budget.tokens, budget.dollars && (spent.estimatedUsageUsdMicros ?? 0) / 1e6 / budget.dollars].filter((part) => part != null);
   return parts.length ? Math.min(999, Math.round(100 * Math.max(...parts))) : null;
 }
+
+/** All tokens of the thread, as the server has metered them. */
+const tokensOf = (model) => model.spent.value?.groups.reduce((sum, group) => sum + (group.totalTokens ?? 0), 0) ?? 0;
 
 export const dollars = (amount) => `$${amount < 0.995 ? amount.toFixed(amount < 0.01 ? 4 : 2) : amount.toFixed(2)}`;
 

@@ -9,7 +9,7 @@ export function Decisions({ model }) {
   const rows = model.approvals.value ? kept(model) : remembered(model);
   if (!rows.length) return html`<p class="empty">Nothing was decided yet.</p>`;
   return html`<ul class="decided" aria-label="Decisions">
-    ${rows.map((row) => html`<li key=${row.key} class=${row.open ? "open" : /^Declined/.test(row.word) ? "no" : "yes"}>
+    ${rows.map((row) => html`<li key=${row.key} class=${row.open ? "open" : /^Decline/.test(row.word) ? "no" : "yes"}>
       <div class="line1"><b>${row.word}</b> <span class="hint">${[row.by && `by ${row.by}`, row.at?.toLocaleString()].filter(Boolean).join(", ")}</span></div>
       <code>${row.what}</code></li>`)}
   </ul>`;

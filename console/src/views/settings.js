@@ -15,7 +15,7 @@ export function Settings() {
   return html`<main class="settings">
     <header class="head"><button class="plain only-small" aria-label="Show the threads" onClick=${() => (state.sidebarShown.value = true)}>☰</button><h1>Settings</h1>
       <button class="plain" onClick=${() => (state.view.value = state.open.peek() ? "thread" : "new")}>Close</button></header>
-    <div class="cards">
+    <div class="scroll"><div class="cards">
       <${Theme} />
       <${Account} />
       ${drives && html`<${Defaults} /><${Providers} /><${Checks} />`}
@@ -24,7 +24,7 @@ export function Settings() {
       ${drives && html`<${Listed} title="Hooks" method="hooks/list" params=${{ cwds: cwds() }} rows=${hookRows} />`}
       <${Listed} title="Diagnostics" method="server/diagnostics" params=${{}} rows=${gaugeRows} />
       <section class="card"><h2>Keys</h2><dl>${KEYS.map(([key, what]) => html`<div key=${key}><dt><kbd>${key}</kbd></dt><dd>${what}</dd></div>`)}</dl></section>
-    </div>
+    </div></div>
   </main>`;
 }
 
