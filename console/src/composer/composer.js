@@ -67,11 +67,12 @@ export function Composer({ model, onFirst = null, controls = null, cwd = null })
       onInput=${(event) => write(event.target.value)} onKeyDown=${onKey} onPaste=${(event) => addPictures(event.clipboardData)}></textarea>
     <div class="controls">
       ${model ? html`<${Pickers} model=${model} />` : controls}
-      <span class="grow"></span>
+      <div class="actions">
       <label class="plain-label" title="Add a picture"><input type="file" accept="image/*" multiple class="sr" aria-label="Add a picture" onChange=${(event) => (addPictures(event.target), (event.target.value = ""))} /><span class="plus-icon" aria-hidden="true"></span></label>
       ${running && html`<button class="danger" onClick=${() => attempt(() => interrupt(model))}>Interrupt</button>`}
       ${running && html`<button title="After this turn (Ctrl+Enter)" disabled=${busy || empty} onClick=${() => submit(true)}>Queue</button>`}
       <button class="primary" title=${running ? "Steer the running turn (Enter)" : "Enter"} disabled=${busy || empty} onClick=${() => submit(false)}>Send</button>
+      </div>
     </div>
   </div>`;
 }

@@ -13,8 +13,9 @@ export function Approval({ request, model }) {
   const [word, setWord] = useState("");
   const decide = (decision, name) => attempt(async () => answer(request, { decision }, name));
   const decline = () => attempt(async () => {
-    answer(request, { decision: "decline" }, "Decline");
+    // The word goes first: the turn is there to take it, and the model sees it with the refusal.
     if (word.trim()) await send(model, [{ type: "text", text: word.trim(), text_elements: [] }]);
+    answer(request, { decision: "decline" }, "Decline");
   });
   const rule = ruleOf(params);
   const title = isChange ? "Change files?" : params.networkApprovalContext ? `Connect to ${params.networkApprovalContext.host}?` : "Run this command?";
@@ -27,19 +28,15 @@ export function Approval({ request, model }) {
     ${isChange && html`<div class="asked-diff">${filesOfChanges(item?.changes, model.settings.value?.cwd).map((file) => html`<${DiffView} key=${file.path} file=${file} />`)}</div>`}
     ${state.mayApprove.value ? html`<div class="decisions">
       <button class="primary" onClick=${() => decide("accept", "Allow once")}>Allow once</button>
-      ${offers(params, "acceptForSession") && html`<button onClick=${() => decide("acceptForSession", "Allow for this session")}>Allow for this session</button>`}
+      <button onClick=${() => decide("acceptForSession", "Allow for this session")}>Allow for this session</button>
       ${rule && html`<button title=${rule.title} onClick=${() => decide(rule.decision, "Always allow")}>Always allow</button>`}
       <span class="decline">
-        <input aria-label="What to do instead" placeholder="What to do instead" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && decline()} />
+        ${state.mayDrive.value && html`<input aria-label="What to do instead" placeholder="What to do instead" value=${word} onInput=${(event) => setWord(event.target.value)} onKeyDown=${(event) => event.key === "Enter" && decline()} />`}
         <button onClick=${decline}>Decline</button>
       </span>
     </div>` : html`<p class="hint">This session may only view.</p>`}
     ${rule && html`<p class="hint">“Always allow” adds the rule: <code>${rule.title}</code></p>`}
   </div>`;
-}
-
-function offers(params, name) {
-  return !params.availableDecisions || params.availableDecisions.some((offer) => offer === name);
 }
 
 /** The rule that the server proposes, as the decision that makes it. */
