@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { Server, audit, idle, launch, openPage, say, shoot, transcript } from "./kit.mjs";
 
-const server = new Server('approval_policy = "never"\nsandbox_mode = "workspace-write"\n');
+const server = new Server('approval_policy = "never"\nsandbox_mode = "workspace-write"\n[loomd]\nscenario = "scenario.jsonl"\n');
 mkdirSync(join(server.work, "src/net"), { recursive: true });
 writeFileSync(join(server.work, "src/net/link.rs"), 'pub struct Link {\n    name: String,\n    retries: u32,\n}\n');
 writeFileSync(join(server.work, "main.py"), 'def main():\n    print("hello")\n');
@@ -13,14 +13,23 @@ const PATCH = [
   "*** Begin Patch", "*** Update File: src/net/link.rs", "@@", "     name: String,", "-    retries: u32,", "+    // How often it is tried.", "+    retries: u8,", " }",
   "*** Update File: main.py", "@@", " def main():", '-    print("hello")', '+    print("hello", 42)', "*** Add File: docs/a/notes.md", "+# Notes", "*** End Patch",
 ].join("\n");
+const plan = (...states) => ({ call: "update_plan", arguments: { plan: ["Read the code", "Change the type", "Say what changed"].map((step, index) => ({ step, status: states[index] })) } });
+const SCENARIO = [
+  { think: "**Looking for the type**\n\nThe retries are a number of 32 bits." }, plan("in_progress", "pending", "pending"),
+  { answer: {} }, { run: "cat src/net/link.rs" },
+  { answer: {} }, { patch: PATCH },
+  { answer: {} }, plan("completed", "completed", "in_progress"),
+  { answer: {} }, { say: "A link counts its tries in a **byte** now:\n\n```rust\nlet link = Link { name, retries: 3 }; // at most 255\n```\n\nThe greeting has a number, and there are notes in `docs/a/notes.md`." },
+];
+for (const folder of [server.home, server.work]) writeFileSync(join(folder, "scenario.jsonl"), SCENARIO.map((line) => JSON.stringify(line)).join("\n"));
 let browser, page;
 before(async () => {
   const link = await server.start();
   browser = await launch();
   page = await openPage(browser, link);
   await page.getByRole("textbox", { name: "Folder" }).fill(server.work);
-  await say(page, `patch\n\`\`\`\n${PATCH}\n\`\`\`\nsay it is changed`);
-  await transcript(page).getByText("it is changed", { exact: true }).waitFor();
+  await say(page, "Links are never tried more than 255 times: count that in a byte. And greet with a number.");
+  await transcript(page).getByText("A link counts its tries in a").waitFor();
   await idle(page);
 });
 after(async () => {
