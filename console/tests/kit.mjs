@@ -51,11 +51,15 @@ export class Server {
     return link;
   }
 
-  /** Starts a server without a page; returns when it says where it listens. */
-  async listen(url) {
-    this.process = spawn(LOOMD, ["app-server", "--listen", url], { cwd: this.work, env: this.env(), stdio: ["ignore", "ignore", "pipe"] });
-    for await (const line of createInterface({ input: this.process.stderr })) if (line.includes("listening on")) return;
-    throw new Error("the server ended");
+  /** Starts a server for other clients; returns where it listens, or with `--console` the link to its page. */
+  async listen(url, ...more) {
+    this.process = spawn(LOOMD, ["app-server", "--listen", url, ...more], { cwd: this.work, env: this.env(), stdio: ["ignore", "ignore", "pipe"] });
+    const said = more.includes("--console") ? /console: (\S+)/ : /listening on: (\S+)/;
+    const lines = createInterface({ input: this.process.stderr });
+    return new Promise((resolve, reject) => {
+      lines.on("line", (line) => said.test(line) && resolve(line.match(said)[1]));
+      lines.on("close", () => reject(new Error("the server ended")));
+    });
   }
 
   async run(...args) {

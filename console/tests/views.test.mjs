@@ -69,6 +69,18 @@ test("the settings", async () => {
   await look("settings");
 });
 
+test("at 360 px the connection and a new thread are in reach without the list", async () => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  await page.getByRole("status", { name: "Connection" }).filter({ hasText: /^connected$/ }).waitFor();
+  await page.getByRole("button", { name: "New thread" }).click();
+  await page.getByRole("textbox", { name: "Folder" }).waitFor();
+  await page.getByRole("status", { name: "Connection" }).filter({ hasText: /^connected$/ }).waitFor();
+  await page.getByRole("button", { name: "Show the threads" }).click();
+  assert.equal(await page.getByRole("button", { name: "New thread", exact: true }).count(), 1);
+  assert.equal(await page.getByRole("status", { name: "Connection" }).count(), 1);
+  await page.getByRole("button", { name: "Close the list of threads" }).click({ position: { x: 350, y: 400 } });
+});
+
 test("the list of threads at 360 px", async () => {
   await page.setViewportSize({ width: 360, height: 740 });
   await page.getByRole("button", { name: "Show the threads" }).click();

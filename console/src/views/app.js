@@ -28,10 +28,3 @@ function Notices() {
     </div>`)}
   </div>`;
 }
-
-const WORDS = { connecting: "connecting", connected: "connected", reconnecting: "reconnecting" };
-
-export function Connection() {
-  const now = state.connection.value;
-  return html`<div class=${`connection ${now}`} role="status" aria-label="Connection"><span class="dot" aria-hidden="true"></span>${WORDS[now] ?? now}</div>`;
-}

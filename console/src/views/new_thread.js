@@ -3,6 +3,7 @@ import { html, useEffect, useRef, useState } from "../html.js";
 import * as state from "../state.js";
 import { client } from "../live.js";
 import { newId, send, startThread } from "../actions.js";
+import { Head } from "./head.js";
 import { folderName } from "./sidebar.js";
 import { Composer } from "../composer/composer.js";
 import { Choices } from "../composer/pickers.js";
@@ -35,7 +36,7 @@ export function NewThread() {
   };
   const change = (params, now) => (setSettings({ ...settings, ...params }), setShown({ ...shown, ...now }));
   return html`<main class="new">
-    <header class="head only-small"><button class="plain" aria-label="Show the threads" onClick=${() => (state.sidebarShown.value = true)}>☰</button><h1>loomd</h1></header>
+    <${Head} className="only-small"><h1 class="grow">loomd</h1><//>
     <div class="start">
       <h1>What should be done?</h1>
       ${state.mayDrive.value ? html`

@@ -6,6 +6,7 @@ import { KEYS } from "../keys.js";
 import { Account } from "./account.js";
 import { Checks } from "./checks.js";
 import { Defaults } from "./defaults.js";
+import { Head } from "./head.js";
 import { Providers } from "./providers.js";
 import { Servers } from "./servers.js";
 import { Theme } from "./theme.js";
@@ -13,8 +14,8 @@ import { Theme } from "./theme.js";
 export function Settings() {
   const drives = state.mayDrive.value;
   return html`<main class="settings">
-    <header class="head"><button class="plain only-small" aria-label="Show the threads" onClick=${() => (state.sidebarShown.value = true)}>☰</button><h1>Settings</h1>
-      <button class="plain" onClick=${() => (state.view.value = state.open.peek() ? "thread" : "new")}>Close</button></header>
+    <${Head}><h1>Settings</h1>
+      <button class="plain" onClick=${() => (state.view.value = state.open.peek() ? "thread" : "new")}>Close</button><//>
     <div class="scroll"><div class="cards">
       <${Theme} />
       <${Account} />

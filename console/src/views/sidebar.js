@@ -3,9 +3,8 @@ import { html } from "../html.js";
 import * as state from "../state.js";
 import { attempt, searchThreads } from "../actions.js";
 import { loadThreads } from "../load.js";
-import { focusSoon } from "../keys.js";
 import { ThreadRow } from "./thread_row.js";
-import { Connection } from "./app.js";
+import { Connection, newThread } from "./head.js";
 
 export function Sidebar() {
   const results = state.searchResults.value;
@@ -21,12 +20,6 @@ export function Sidebar() {
       <button class="plain" onClick=${() => ((state.view.value = "settings"), (state.sidebarShown.value = false))}>Settings</button>
     </div>
   </nav>`;
-}
-
-function newThread() {
-  state.view.value = "new";
-  state.sidebarShown.value = false;
-  focusSoon("#message");
 }
 
 function onSearch(event) {

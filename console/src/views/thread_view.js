@@ -12,6 +12,7 @@ import { Composer } from "../composer/composer.js";
 import { Queue } from "../composer/queue.js";
 import { Side } from "../side/side.js";
 import { Usage } from "../parts/usage.js";
+import { Head } from "./head.js";
 import { folderName } from "./sidebar.js";
 import { titleOf } from "./thread_row.js";
 
@@ -19,7 +20,7 @@ export function ThreadView({ model }) {
   const waiting = useMemo(() => computed(() => [...state.requests.value.values()].filter((request) => request.threadId === model.id)), [model]);
   return html`<main class=${`thread ${state.changesShown.value ? "with-side" : ""}`}>
     <div class="column">
-      <${Head} model=${model} />
+      <${ThreadHead} model=${model} />
       <${Transcript} model=${model} />
       <div class="foot">
         <${Activity} model=${model} waiting=${waiting.value.length} />
@@ -33,7 +34,7 @@ export function ThreadView({ model }) {
   </main>`;
 }
 
-function Head({ model }) {
+function ThreadHead({ model }) {
   const thread = model.thread.value;
   const entries = [
     ["Rename", () => askName(model)],
@@ -42,12 +43,11 @@ function Head({ model }) {
     ["Review the changes", () => attempt(() => review(model))],
     ["Export as Markdown", () => attempt(() => exportMarkdown(model))],
   ];
-  return html`<header class="head">
-    <button class="plain only-small" aria-label="Show the threads" onClick=${() => (state.sidebarShown.value = true)}>☰</button>
+  return html`<${Head}>
     <div class="titles"><h1>${titleOf(thread)}</h1><span class="hint" title=${thread?.cwd}>${folderName(thread?.cwd)}${thread?.gitInfo?.branch ? ` · ${thread.gitInfo.branch}` : ""}</span></div>
     <button class="plain" aria-pressed=${state.changesShown.value} onClick=${toggleChanges}>Changes</button>
     ${state.mayDrive.value && html`<${Menu} label="Actions for this thread" entries=${entries} />`}
-  </header>`;
+  <//>`;
 }
 
 async function askName(model) {
