@@ -33,3 +33,29 @@ test("other clients have their websocket on the same port, and no page reaches i
   assert.equal(await status({}), 101);
   assert.equal(await status({ origin: new URL(page.url()).origin }), 403);
 });
+
+test("behind TLS the link is for the origin that was named, and its cookie is Secure", async () => {
+  const proxied = new Server();
+  try {
+    const link = new URL(await proxied.listen("ws://127.0.0.1:0", "--console", "--console-origin", "https://agents.example.org"));
+    assert.equal(link.origin, "https://agents.example.org");
+    const { port } = new URL(await proxied.address);
+    const headers = { host: "agents.example.org", origin: link.origin };
+    const answer = await new Promise((resolve, reject) => {
+      request({ port, host: "127.0.0.1", path: "/console/session", method: "POST", headers }, (got) => resolve(got.resume())).on("error", reject).end(JSON.stringify({ code: link.hash.slice(1) }));
+    });
+    assert.equal(answer.statusCode, 200);
+    assert.match(answer.headers["set-cookie"][0], /; HttpOnly; SameSite=Strict; .*; Secure$/);
+  } finally {
+    await proxied.close();
+  }
+});
+
+test("an address that other machines can reach is refused without a named origin", async () => {
+  const open = new Server();
+  try {
+    await assert.rejects(open.listen("ws://0.0.0.0:0", "--allow-unauthenticated", "--console"), /other machines can reach it; name the origin/);
+  } finally {
+    await open.close();
+  }
+});

@@ -56,9 +56,11 @@ export class Server {
     this.process = spawn(LOOMD, ["app-server", "--listen", url, ...more], { cwd: this.work, env: this.env(), stdio: ["ignore", "ignore", "pipe"] });
     const said = more.includes("--console") ? /console: (\S+)/ : /listening on: (\S+)/;
     const lines = createInterface({ input: this.process.stderr });
+    const all = [];
+    this.address = new Promise((resolve) => lines.on("line", (line) => /listening on: /.test(line) && resolve(line.match(/listening on: (\S+)/)[1])));
     return new Promise((resolve, reject) => {
-      lines.on("line", (line) => said.test(line) && resolve(line.match(said)[1]));
-      lines.on("close", () => reject(new Error("the server ended")));
+      lines.on("line", (line) => (all.push(line), said.test(line) && resolve(line.match(said)[1])));
+      lines.on("close", () => reject(new Error(`the server ended: ${all.join(" ")}`)));
     });
   }
 
