@@ -1,4 +1,4 @@
-// What approvals say, in words. `approval/list` is an extension; its times are seconds, milliseconds or dates.
+// What approvals say, in words. `approval/list` is an extension; its times are Unix seconds.
 
 const WORDS = {
   accept: "Allowed once",
@@ -22,9 +22,17 @@ export function decisionWords(decision) {
   return "Answered";
 }
 
+/** What became of an approval. */
+export function outcomeWords({ state, decision, defaultDecision }) {
+  if (state === "open") return "Waiting";
+  if (state === "cancelled") return "Not decided";
+  return decisionWords(decision ?? defaultDecision);
+}
+
 /** Who decided: a client, the role of its session, or the server itself. */
 export function decider(by) {
   if (!by) return "";
+  if (by.connection === "deadline") return "the deadline";
   const client = { loomd_console: "the console" }[by.client] ?? by.client ?? (by.connection ? `connection ${by.connection}` : "the server");
   return [client, by.role && by.role !== "drive" && `(${by.role})`, by.client && by.connection && `· connection ${by.connection}`].filter(Boolean).join(" ");
 }
@@ -37,8 +45,4 @@ export function subject({ method, params }) {
   return params?.message ?? params?.reason ?? method ?? "";
 }
 
-export function timeOf(value) {
-  if (value == null) return null;
-  const date = typeof value === "number" ? new Date(value < 1e12 ? value * 1000 : value) : new Date(value);
-  return Number.isNaN(date.getTime()) ? null : date;
-}
+export const timeOf = (seconds) => (seconds == null ? null : new Date(seconds * 1000));

@@ -151,6 +151,7 @@ function take({ id, method, params, eventId }) {
   const isNews = ours && !open.resuming && open.isNews(eventId);
   if (id !== undefined) {
     state.requests.value = new Map(state.requests.peek()).set(id, { id, method, params, threadId: params.threadId });
+    if (ours && !open.resuming) loadApprovals(open);
     return;
   }
   if (isNews) open.apply(method, params);

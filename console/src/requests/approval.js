@@ -4,6 +4,7 @@ import * as state from "../state.js";
 import { answer, attempt, send } from "../actions.js";
 import { filesOfChanges } from "../diff.js";
 import { DiffView } from "../parts/diff_view.js";
+import { decisionWords, timeOf } from "../decisions.js";
 import { unwrap } from "../items/command.js";
 
 export function Approval({ request, model }) {
@@ -24,6 +25,7 @@ export function Approval({ request, model }) {
     ${params.reason && html`<p class="reason">${params.reason}</p>`}
     ${params.command && html`<pre class="asked" tabindex="0" aria-label="Command">${unwrap(params.command)}</pre>`}
     ${params.cwd && html`<p class="hint">in ${params.cwd}</p>`}
+    <${Deadline} params=${params} model=${model} />
     ${params.grantRoot && html`<p class="hint">and write below ${params.grantRoot} for the rest of the session</p>`}
     ${isChange && html`<div class="asked-diff">${filesOfChanges(item?.changes, model.settings.value?.cwd).map((file) => html`<${DiffView} key=${file.path} file=${file} />`)}</div>`}
     ${state.mayApprove.value ? html`<div class="decisions">
@@ -37,6 +39,13 @@ export function Approval({ request, model }) {
     </div>` : html`<p class="hint">This session may only view.</p>`}
     ${rule && html`<p class="hint">“Always allow” adds the rule: <code>${rule.title}</code></p>`}
   </div>`;
+}
+
+/** When the server decides by itself, if it does. */
+function Deadline({ params, model }) {
+  const kept = model.approvals.value?.find((one) => one.state === "open" && one.itemId === params.itemId);
+  const at = timeOf(kept?.deadline);
+  return at && html`<p class="hint">${decisionWords(kept.defaultDecision ?? "decline")} at ${at.toLocaleTimeString()}, unless somebody decides.</p>`;
 }
 
 /** The rule that the server proposes, as the decision that makes it. */

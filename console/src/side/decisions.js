@@ -2,14 +2,14 @@
 // transcript shows as declined.
 import { html } from "../html.js";
 import * as state from "../state.js";
-import { decider, decisionWords, subject, timeOf } from "../decisions.js";
+import { decider, outcomeWords, subject, timeOf } from "../decisions.js";
 import { unwrap } from "../items/command.js";
 
 export function Decisions({ model }) {
   const rows = model.approvals.value ? kept(model) : remembered(model);
   if (!rows.length) return html`<p class="empty">Nothing was decided yet.</p>`;
   return html`<ul class="decided" aria-label="Decisions">
-    ${rows.map((row) => html`<li key=${row.key} class=${row.open ? "open" : /^Decline/.test(row.word) ? "no" : "yes"}>
+    ${rows.map((row) => html`<li key=${row.key} class=${row.open ? "open" : /^(Decline|Not decided)/.test(row.word) ? "no" : "yes"}>
       <div class="line1"><b>${row.word}</b> <span class="hint">${[row.by && `by ${row.by}`, row.at?.toLocaleString()].filter(Boolean).join(", ")}</span></div>
       <code>${row.what}</code></li>`)}
   </ul>`;
@@ -19,7 +19,7 @@ function kept(model) {
   return model.approvals.value.map((approval) => ({
     key: approval.id,
     open: approval.state === "open",
-    word: approval.state === "open" ? "Waiting" : decisionWords(approval.decision),
+    word: outcomeWords(approval),
     by: decider(approval.decidedBy),
     at: timeOf(approval.decidedAt ?? approval.askedAt),
     what: what(model, approval),
