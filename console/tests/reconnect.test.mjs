@@ -74,6 +74,23 @@ test("a server that is killed again and again is found again, with everything th
   assert.equal(shown.filter((item) => item.startsWith("agentMessage alpha")).length, 1);
 });
 
+test("a turn that the restarted server takes up shows each word once; another one shows as interrupted", async () => {
+  const expected = words("t", 60);
+  await say(page, `slowly\nsay ${expected.join(" ")}`);
+  await answer("t3t").waitFor();
+  await server.kill();
+  await reconnecting();
+  await server.start();
+  await connected(page);
+  await idle(page);
+  await checkSame();
+  const { shown } = await shownAndStored(page);
+  const said = shown.filter((item) => item.startsWith("agentMessage t0t")).flatMap((item) => item.match(/t\d+t/g));
+  const interrupted = await page.evaluate(async () => (await import("/console/src/state.js")).open.peek().rows.peek().at(-1).item.peek().status === "interrupted");
+  assert.ok(interrupted || said.length === expected.length, said.join(" "));
+  assert.deepEqual(said, expected.slice(0, said.length));
+});
+
 test("the session goes on after the restarts", async () => {
   await say(page, "say charlie");
   await answer(/^charlie/).waitFor();
@@ -111,7 +128,7 @@ test("an approval that is open when the connection breaks stays, with what was t
   await checkSame();
 });
 
-test("an approval that was decided elsewhere during the break is gone afterwards", async () => {
+test("an approval that was open when the server was killed is not left behind", async () => {
   await say(page, "run `touch two` without the sandbox\nsay decided");
   const approval = page.getByRole("group", { name: "Approval" });
   await approval.waitFor();
