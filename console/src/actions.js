@@ -1,6 +1,7 @@
 // What the user does, as requests.
 import { ThreadModel } from "./model/thread.js";
-import { client, leave, loadThreads, show } from "./live.js";
+import { client, leave, patchThread, show } from "./live.js";
+import { loadThreads } from "./load.js";
 import * as state from "./state.js";
 
 /** Runs an action; an error becomes a notice. Returns whether it succeeded. */
@@ -14,18 +15,22 @@ export async function attempt(action) {
   }
 }
 
-export async function startThread(cwd, settings = {}) {
-  const answer = await client.request("thread/start", { ...(cwd ? { cwd } : {}), ...settings });
+/** An id for a message. The same one is sent again when it is unknown whether the first try was carried out. */
+export const newId = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
+
+/** Starts a thread and shows it. The same key never starts a second one. */
+export async function startThread({ cwd, budget, settings = {}, idempotencyKey = newId() }) {
+  const params = { idempotencyKey, ...(cwd ? { cwd } : {}), ...(budget ? { budget } : {}) };
+  const answer = await client.request("thread/start", params);
   const model = new ThreadModel(answer.thread.id);
   model.reset(answer);
+  if (budget) state.keep(`budget.${model.id}`, budget);
   const before = state.open.peek();
   show(model);
   leave(before);
+  if (Object.keys(settings).length) await updateSettings(model, settings);
   return model;
 }
-
-/** An id for a message. The same one is sent again when it is unknown whether the first try was carried out. */
-export const newId = () => crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`;
 
 /** Sends input: a turn starts, or the running one is steered, or the input is queued. */
 export async function send(model, input, { queued = false, clientUserMessageId = newId() } = {}) {
@@ -55,7 +60,7 @@ export async function archive(id) {
 }
 
 export async function fork(id, lastTurnId = null) {
-  const answer = await client.request("thread/fork", { threadId: id, ...(lastTurnId ? { lastTurnId } : {}) });
+  const answer = await client.request("thread/fork", { threadId: id, idempotencyKey: newId(), ...(lastTurnId ? { lastTurnId } : {}) });
   const model = new ThreadModel(answer.thread.id);
   model.reset(answer);
   const before = state.open.peek();
@@ -66,9 +71,17 @@ export async function fork(id, lastTurnId = null) {
 
 export const revert = (model, beforeTurnId) => client.request("thread/revert", { threadId: model.id, beforeTurnId });
 
-export function pin(id) {
+/** Pins a thread, or takes the pin off; for all browsers if the server has a section for it. */
+export async function pin(thread) {
+  const section = state.pinnedSection.peek();
+  const isPinned = state.isPinned(thread);
+  if (section) {
+    await client.request("thread/section/move", { threadId: thread.id, sectionId: isPinned ? null : section.id });
+    patchThread(thread.id, { section: isPinned ? null : section });
+    return;
+  }
   const pinned = new Set(state.pinned.peek());
-  if (!pinned.delete(id)) pinned.add(id);
+  if (!pinned.delete(thread.id)) pinned.add(thread.id);
   state.pinned.value = pinned;
   state.keep("pinned", [...pinned]);
 }
@@ -80,7 +93,7 @@ export function answer(request, result, decision) {
   all.delete(request.id);
   state.requests.value = all;
   const what = request.params.command ?? request.method;
-  state.decisions.value = [...state.decisions.peek().slice(-99), { at: Date.now(), threadId: request.threadId, what, decision }];
+  state.decisions.value = [...state.decisions.peek().slice(-99), { at: Date.now(), threadId: request.threadId, itemId: request.params.itemId, what, decision }];
 }
 
 let searchRun = 0;
@@ -93,20 +106,4 @@ export async function searchThreads(term) {
   }
   const answer = await client.request("thread/search", { searchTerm: term.trim(), limit: 50 });
   if (run === searchRun) state.searchResults.value = answer.data;
-}
-
-/** The thread as Markdown, for a file. */
-export function exportMarkdown(model) {
-  const parts = [`# ${model.thread.peek()?.name ?? "Thread"}\n`];
-  for (const row of model.rows.peek()) {
-    const item = row.item.peek();
-    if (item.type === "userMessage") parts.push(`## User\n\n${item.content.map((part) => part.text ?? `[${part.type}]`).join("\n")}\n`);
-    if (item.type === "agentMessage") parts.push(`${item.text}\n`);
-    if (item.type === "commandExecution") parts.push("```console\n$ " + item.command + "\n" + (item.aggregatedOutput ?? "") + "\n```\n");
-    if (item.type === "fileChange") parts.push("```diff\n" + item.changes.map((change) => change.diff).join("\n") + "\n```\n");
-  }
-  const url = URL.createObjectURL(new Blob([parts.join("\n")], { type: "text/markdown" }));
-  const link = Object.assign(document.createElement("a"), { href: url, download: `thread-${model.id}.md` });
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(url), 1000);
 }

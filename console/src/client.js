@@ -17,6 +17,12 @@ export class Disconnected extends Error {}
 const FIRST_RETRY_MS = 250;
 const LAST_RETRY_MS = 8000;
 
+/** A connection that is not ready after this long is given up and made again. */
+const READY_MS = 30_000;
+
+/** A connection without a message for this long is asked for one, and given up without an answer for as long. */
+const QUIET_MS = 20_000;
+
 /**
  * @typedef {Object} Handlers
  * @property {(state: "connecting" | "connected" | "reconnecting" | "refused") => void} onState
@@ -36,17 +42,41 @@ export class Client {
     this.retry = FIRST_RETRY_MS;
     this.wasConnected = false;
     this.timer = 0;
+    this.lastMessage = 0;
+    /** @type {Set<(method: string | null, params?: any) => void>} */
+    this.listeners = new Set();
+    setInterval(() => this.probe(), QUIET_MS);
     window.addEventListener("online", () => this.connectNow());
-    document.addEventListener("visibilitychange", () => document.hidden || this.connectNow());
+    document.addEventListener("visibilitychange", () => document.hidden || (this.connectNow(), this.probe()));
   }
 
   connect() {
     this.handlers.onState(this.wasConnected ? "reconnecting" : "connecting");
     const socket = new WebSocket(this.url);
     this.socket = socket;
-    socket.onopen = () => this.handshake().catch(() => socket.close());
-    socket.onmessage = (message) => this.receive(JSON.parse(message.data));
+    const tooLate = setTimeout(() => this.drop(socket), READY_MS);
+    socket.onopen = () => this.handshake().then(() => clearTimeout(tooLate), () => this.drop(socket));
+    socket.onmessage = (message) => {
+      this.lastMessage = Date.now();
+      if (this.socket === socket) this.receive(JSON.parse(message.data));
+    };
     socket.onclose = () => this.socket === socket && this.lost();
+  }
+
+  /** Finds out whether a quiet connection still exists: a machine that slept keeps sockets that nobody answers. */
+  async probe() {
+    const socket = this.socket;
+    if (socket?.readyState !== WebSocket.OPEN || !this.wasConnected || Date.now() - this.lastMessage < QUIET_MS) return;
+    const timer = setTimeout(() => this.drop(socket), QUIET_MS);
+    await this.request("thread/loaded/list", { limit: 1 }).catch(() => {});
+    clearTimeout(timer);
+  }
+
+  /** Gives a connection up at once; its close may take minutes to be noticed. */
+  drop(socket) {
+    if (this.socket !== socket) return;
+    socket.close();
+    this.lost();
   }
 
   connectNow() {
@@ -58,7 +88,8 @@ export class Client {
   async handshake() {
     await this.request("initialize", {
       clientInfo: { name: "loomd_console", title: "loomd console", version: "1" },
-      capabilities: { experimentalApi: true, protocolVersion: "0.166.0", eventIds: true },
+      // The last two are extensions of this server; others ignore them.
+      capabilities: /** @type {any} */ ({ experimentalApi: true, protocolVersion: "0.166.0", eventIds: true }),
     });
     this.send({ method: "initialized" });
     this.wasConnected = true;
@@ -71,13 +102,33 @@ export class Client {
     this.socket = null;
     for (const { reject } of this.waiting.values()) reject(new Disconnected("the connection was lost"));
     this.waiting.clear();
+    for (const listener of [...this.listeners]) listener(null);
     this.handlers.onState(this.wasConnected ? "reconnecting" : "connecting");
     this.timer = setTimeout(() => this.connect(), this.retry * (0.75 + Math.random() / 2));
     this.retry = Math.min(this.retry * 2, LAST_RETRY_MS);
   }
 
-  /** Sends a request; resolves with its result. */
-  request(method, params = {}) {
+  /** Resolves with the params of the first notification that `is` is true for; rejects when the connection is lost. */
+  next(is) {
+    return new Promise((resolve, reject) => {
+      const listener = (method, params) => {
+        if (method !== null && !is(method, params)) return;
+        this.listeners.delete(listener);
+        if (method === null) reject(new Disconnected("the connection was lost"));
+        else resolve(params);
+      };
+      this.listeners.add(listener);
+    });
+  }
+
+  /**
+   * Sends a request; resolves with its result. The params are checked against those that `generate-ts` describes.
+   * @template {import("protocol").Method} M
+   * @param {M} method
+   * @param {import("protocol").ParamsOf<M>} [params]
+   * @returns {Promise<any>}
+   */
+  request(method, params = /** @type {any} */ ({})) {
     return new Promise((resolve, reject) => {
       if (this.socket?.readyState !== WebSocket.OPEN) {
         reject(new Disconnected("not connected"));
@@ -103,6 +154,7 @@ export class Client {
     if (message.method !== undefined && message.id !== undefined) {
       this.handlers.onServerRequest(message.id, message.method, message.params, message.eventId);
     } else if (message.method !== undefined) {
+      for (const listener of [...this.listeners]) listener(message.method, message.params);
       this.handlers.onNotification(message.method, message.params, message.eventId);
     } else {
       const waiting = this.waiting.get(message.id);

@@ -3,6 +3,7 @@
 /** @returns {{path: string, added: number, removed: number, lines: {kind: string, text: string, old?: number, new?: number}[]}[]} */
 export function parseDiff(text) {
   const files = [];
+  /** @type {any} */
   let file = null;
   let oldLine = 0;
   let newLine = 0;

@@ -28,7 +28,7 @@ export function followKeys() {
       toggleChanges();
     } else if (event.altKey && event.key === "a") {
       focusSoon(".approval button, .question input, .question button");
-    } else if (event.key === "Escape" && event.target.id === "message" && state.open.peek()?.turn.peek()) {
+    } else if (event.key === "Escape" && /** @type {HTMLElement} */ (event.target).id === "message" && state.open.peek()?.turn.peek()) {
       attempt(() => interrupt(state.open.peek()));
     } else {
       return;

@@ -2,6 +2,8 @@
 // costs one rendering per frame, however many deltas it has.
 import { batch } from "./html.js";
 import { Client, Disconnected } from "./client.js";
+import { loadApprovals, loadModels, loadQueue, loadSpent, loadThreads, markRead } from "./load.js";
+import { recall, remember } from "./memory.js";
 import { ThreadModel } from "./model/thread.js";
 import * as state from "./state.js";
 
@@ -30,27 +32,24 @@ async function checkSession() {
 }
 
 async function onConnected() {
-  // Requests of the old connection are sent again by the server when their thread is resumed.
-  state.requests.value = new Map();
   const open = state.open.peek();
-  await Promise.all([loadThreads(), open && resume(open)]);
-  client.request("model/list", {}).then((answer) => (state.models.value = answer.data), ignore);
-  client.request("collaborationMode/list", {}).then((answer) => (state.modes.value = answer.data), ignore);
-  client.request("account/rateLimits/read", {}).then((answer) => (state.rateLimits.value = answer.rateLimits), ignore);
-}
-
-const ignore = () => {};
-
-export async function loadThreads(cursor = null) {
-  const archived = state.archivedShown.peek();
-  const answer = await client.request("thread/list", { limit: 100, cursor, archived, sortKey: "updated_at" });
-  batch(() => {
-    const all = new Map(cursor ? state.threads.peek() : []);
-    for (const thread of answer.data) all.set(thread.id, thread);
-    state.threads.value = all;
-    state.moreThreads.value = answer.nextCursor;
+  // What waits in other threads is sent again when they are opened; that of the open one, after it is resumed.
+  state.requests.value = new Map([...state.requests.peek()].filter(([, request]) => request.threadId === open?.id));
+  loadThreads().catch((error) => error instanceof Disconnected || state.notify(error.message));
+  loadModels();
+  if (open) await resume(open).catch((error) => {
+    if (error instanceof Disconnected) throw error;
+    // It was deleted meanwhile, or cannot be loaded any more.
+    state.notify(error.message);
+    closeThread(open.id);
   });
 }
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || state.connection.peek() !== "connected") return;
+  loadThreads().catch(() => {});
+  if (state.view.peek() === "thread") markRead(state.open.peek()?.id);
+});
 
 /** Opens a thread; what is shown is live from then on. */
 export async function openThread(id) {
@@ -69,7 +68,7 @@ export async function openThread(id) {
 export function leave(model) {
   if (!model) return;
   state.requests.value = new Map([...state.requests.peek()].filter(([, request]) => request.threadId !== model.id));
-  client.request("thread/unsubscribe", { threadId: model.id }).catch(ignore);
+  client.request("thread/unsubscribe", { threadId: model.id }).catch(() => {});
 }
 
 export function show(model) {
@@ -77,41 +76,40 @@ export function show(model) {
     state.open.value = model;
     state.view.value = "thread";
     state.sidebarShown.value = false;
-    const unread = new Set(state.unread.peek());
-    unread.delete(model.id);
-    state.unread.value = unread;
   });
   location.hash = `/thread/${model.id}`;
+  markRead(model.id);
+  loadQueue(model);
+  loadSpent(model);
+  loadApprovals(model);
 }
 
 /** Subscribes, from the last event that is shown if the server keeps events, else with a snapshot. */
 export async function resume(model) {
-  const params = { threadId: model.id, excludeTurns: true, initialTurnsPage: { limit: PAGE, sortDirection: "desc", itemsView: "full" } };
-  if (model.lastEvent) params.afterEvent = model.lastEvent;
+  // What has come is shown before its last id is named, else it would be sent and shown again.
   flush();
-  const answer = await client.request("thread/resume", params);
-  // What came before the answer is part of it.
-  flush();
-  if (answer.replay === "complete") model.settle(answer);
-  else model.reset(answer);
-  loadQueue(model);
-}
-
-export async function loadOlder(model) {
-  const cursor = model.older.peek();
-  if (!cursor) return;
-  model.older.value = null;
+  model.resuming = true;
   try {
-    const page = await client.request("thread/turns/list", { threadId: model.id, cursor, limit: PAGE, sortDirection: "desc", itemsView: "full" });
-    model.prepend(page);
-  } catch (error) {
-    model.older.value = cursor;
-    if (!(error instanceof Disconnected)) state.notify(error.message);
+    /** @type {import("protocol").ParamsOf<"thread/resume">} */
+    const params = { threadId: model.id, excludeTurns: true, initialTurnsPage: { limit: PAGE, sortDirection: "desc", itemsView: "full" } };
+    if (model.lastEvent) params.afterEvent = model.lastEvent;
+    const answer = await client.request("thread/resume", params);
+    flush();
+    if (answer.replay === "complete") {
+      model.settle(answer);
+    } else {
+      state.requests.value = new Map([...state.requests.peek()].filter(([, request]) => request.threadId !== model.id));
+      recall(model);
+      model.reset(answer);
+    }
+  } finally {
+    model.resuming = false;
   }
-}
-
-export function loadQueue(model) {
-  client.request("thread/queue/list", { threadId: model.id }).then((answer) => (model.queue.value = answer.data), ignore);
+  if (model === state.open.peek()) {
+    loadQueue(model);
+    loadSpent(model);
+    loadApprovals(model);
+  }
 }
 
 function queue(message) {
@@ -150,16 +148,18 @@ function merged(messages) {
 function take({ id, method, params, eventId }) {
   const open = state.open.peek();
   const ours = open && params?.threadId === open.id;
-  if (ours && eventId) open.lastEvent = eventId;
+  const isNews = ours && !open.resuming && open.isNews(eventId);
   if (id !== undefined) {
     state.requests.value = new Map(state.requests.peek()).set(id, { id, method, params, threadId: params.threadId });
+    if (ours && !open.resuming) loadApprovals(open);
     return;
   }
-  if (ours) open.apply(method, params);
+  if (isNews) open.apply(method, params);
+  if (isNews && (method === "turn/plan/updated" || method === "thread/tokenUsage/updated")) remember(open);
   GLOBAL[method]?.(params, open, ours);
 }
 
-function patchThread(id, change) {
+export function patchThread(id, change) {
   const thread = state.threads.peek().get(id);
   if (thread) state.threads.value = new Map(state.threads.peek()).set(id, { ...thread, ...change });
   const open = state.open.peek();
@@ -172,38 +172,70 @@ function removeThread(threadId) {
   state.threads.value = all;
 }
 
+function closeThread(threadId) {
+  removeThread(threadId);
+  if (state.open.peek()?.id !== threadId) return;
+  state.open.value = null;
+  state.view.value = "new";
+}
+
+const isLooking = (threadId) => !document.hidden && state.view.peek() === "thread" && state.open.peek()?.id === threadId;
+
 const GLOBAL = {
   "thread/started": ({ thread }) => {
+    if (thread.ephemeral || thread.parentThreadId) return;
     state.threads.value = new Map([[thread.id, { ...thread, turns: [] }], ...state.threads.peek()]);
   },
-  "thread/status/changed": ({ threadId, status }, _open, ours) => {
-    if (!ours && status.type === "idle") state.unread.value = new Set(state.unread.peek()).add(threadId);
+  "thread/status/changed": ({ threadId, status }) => {
+    const was = state.threads.peek().get(threadId)?.status?.type;
+    if (was === "active" && status.type !== "active" && !isLooking(threadId)) state.unread.value = new Set(state.unread.peek()).add(threadId);
     patchThread(threadId, { status });
+  },
+  "thread/readState/changed": ({ threadId, readState }) => {
+    state.readStates.set(threadId, readState);
+    // What somebody marked as unread stays so until it is opened again; a turn that ended in view is read.
+    const isSeen = readState.firstUnread?.type === "turn" && isLooking(threadId);
+    const unread = new Set(state.unread.peek());
+    if (readState.firstUnread && !isSeen) unread.add(threadId);
+    else unread.delete(threadId);
+    state.unread.value = unread;
+    if (isSeen) markRead(threadId);
   },
   "thread/name/updated": ({ threadId, threadName, name }) => patchThread(threadId, { name: threadName ?? name ?? null }),
   "thread/archived": ({ threadId }) => removeThread(threadId),
-  "thread/unarchived": () => loadThreads().catch(ignore),
-  "thread/deleted": ({ threadId }) => {
-    removeThread(threadId);
-    if (state.open.peek()?.id === threadId) {
-      state.open.value = null;
-      state.view.value = "new";
-    }
-  },
-  "thread/reverted": (_params, open, ours) => ours && ((open.lastEvent = null), resume(open).catch(ignore)),
+  "thread/unarchived": () => loadThreads().catch(() => {}),
+  "thread/deleted": ({ threadId }) => closeThread(threadId),
+  "thread/reverted": (_params, open, ours) => ours && ((open.lastEvent = null), resume(open).catch(() => {})),
   "thread/queue/changed": (_params, open, ours) => ours && loadQueue(open),
   "item/completed": ({ threadId, item }) => {
     // The first words of the user name a thread until it has a name.
     const known = state.threads.peek().get(threadId);
     if (item.type === "userMessage" && known && !known.preview) patchThread(threadId, { preview: item.content.find((part) => part.text)?.text ?? "" });
   },
-  "turn/completed": ({ threadId, turn }) => patchThread(threadId, { failed: turn.status === "failed", updatedAt: Date.now() / 1000 }),
-  "serverRequest/resolved": ({ requestId }) => {
+  "turn/completed": ({ threadId, turn }, open, ours) => {
+    patchThread(threadId, { failed: turn.status === "failed", updatedAt: Date.now() / 1000 });
+    if (!ours) return;
+    loadSpent(open);
+    // An interrupt stops the queue.
+    loadQueue(open);
+  },
+  "serverRequest/resolved": ({ requestId }, open, ours) => {
     const all = new Map(state.requests.peek());
     all.delete(requestId);
     state.requests.value = all;
+    if (ours) loadApprovals(open);
   },
   "account/rateLimits/updated": ({ rateLimits }) => (state.rateLimits.value = rateLimits),
-  configWarning: ({ summary }) => state.notify(summary, "warning"),
+  "account/updated": () => state.accountChanges.value++,
+  "account/login/completed": (ended) => {
+    state.loginEnded.value = ended;
+    state.accountChanges.value++;
+  },
+  "mcpServer/oauthLogin/completed": ({ name, success, error }) =>
+    state.notify(success ? `Signed in to ${name}.` : `${name}: ${error ?? "the sign-in failed"}`, success ? "info" : "error"),
+  configWarning: (warning) => {
+    if (!state.configWarnings.peek().some((known) => known.summary === warning.summary)) state.configWarnings.value = [...state.configWarnings.peek(), warning];
+    state.notify(warning.summary, "warning");
+  },
   warning: ({ message }) => message && state.notify(message, "warning"),
 };

@@ -1,32 +1,60 @@
 // Markdown as components. No HTML is ever parsed, so a text cannot bring markup, scripts or styles with it; links go
 // to http, https and mailto only. Parsing is linear in the length of the text.
-import { h, useMemo } from "./html.js";
+import { h, useRef } from "./html.js";
+import { familyOf } from "./highlight.js";
+import { Lines } from "./parts/code.js";
 
 /** Longest text of one block that is looked at for inline marks. */
 const INLINE_LIMIT = 20_000;
 
 export function Markdown({ text }) {
-  return h("div", { class: "md" }, split(text).map((block, index) => h(Block, { key: index, text: block })));
+  const known = useRef({ text: "", starts: [], blocks: [], rendered: [] });
+  return h("div", { class: "md" }, grown(known.current, text));
 }
 
-/** Unchanged blocks of a growing text are not rendered again. */
-function Block({ text }) {
-  return useMemo(() => renderBlock(text), [text]);
+/** Longest code that is coloured. */
+const COLOURED = 20_000;
+
+/**
+ * The blocks of a text that mostly grows at its end: those before its last block are neither parsed nor compared again.
+ * A block that is the same object as before is left alone by the renderer.
+ */
+function grown(known, text) {
+  if (known.text === text) return known.rendered;
+  const isLonger = text.startsWith(known.text);
+  const keep = isLonger ? Math.max(0, known.blocks.length - 1) : 0;
+  const from = keep ? known.starts[keep] : 0;
+  const found = blocksOf(text.slice(from));
+  known.starts = [...known.starts.slice(0, keep), ...found.map((block) => from + block.start)];
+  const blocks = [...known.blocks.slice(0, keep), ...found.map((block) => block.text)];
+  known.rendered = blocks.map((block, index) => (known.blocks[index] === block && known.rendered[index] ? known.rendered[index] : h(Block, { key: index, text: block })));
+  known.blocks = blocks;
+  known.text = text;
+  return known.rendered;
 }
 
-/** Splits at blank lines outside of fences. */
-export function split(text) {
+const Block = ({ text }) => renderBlock(text);
+
+export const split = (text) => blocksOf(text).map((block) => block.text);
+
+/** Splits at blank lines outside of fences; with the places where blocks begin. */
+function blocksOf(text) {
   const blocks = [];
   let lines = [];
   let fence = null;
+  let [at, start] = [0, 0];
   const end = () => {
-    if (lines.length) blocks.push(lines.join("\n"));
+    if (lines.length) blocks.push({ start, text: lines.join("\n") });
     lines = [];
+  };
+  const add = (line) => {
+    if (!lines.length) start = at;
+    lines.push(line);
   };
   for (const line of text.split("\n")) {
     const mark = line.match(/^ {0,3}(`{3,}|~{3,})/)?.[1];
     if (fence) {
-      lines.push(line);
+      add(line);
       if (mark?.startsWith(fence) && line.trim() === mark) {
         fence = null;
         end();
@@ -34,12 +62,13 @@ export function split(text) {
     } else if (mark) {
       end();
       fence = mark;
-      lines.push(line);
+      add(line);
     } else if (!line.trim()) {
       end();
     } else {
-      lines.push(line);
+      add(line);
     }
+    at += line.length + 1;
   }
   end();
   return blocks;
@@ -76,7 +105,7 @@ function code(lines) {
   const language = lines[0].replace(/^\s*[`~]+/, "").trim().split(/\s/)[0];
   const closed = lines.length > 1 && /^\s*(`{3,}|~{3,})\s*$/.test(lines.at(-1));
   const text = lines.slice(1, closed ? -1 : undefined).join("\n");
-  return h("pre", { tabindex: 0, "data-language": language || null }, h("code", null, text));
+  return h("pre", { tabindex: 0, "data-language": language || null }, h("code", null, h(Lines, { text, family: text.length > COLOURED ? null : familyOf(language) })));
 }
 
 function list(lines) {

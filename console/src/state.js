@@ -1,7 +1,7 @@
 // What the page shows, as signals. Changed by `live.js` (messages of the server) and `actions.js` (the user).
 import { computed, signal } from "./html.js";
 
-/** @type {import("../vendor/signals.js").Signal<"connecting" | "connected" | "reconnecting" | "refused">} */
+/** @type {import("./html.js").Signal<"connecting" | "connected" | "reconnecting" | "refused">} */
 export const connection = signal("connecting");
 export const role = signal("drive");
 
@@ -12,8 +12,12 @@ export const moreThreads = signal(null);
 export const search = signal("");
 export const searchResults = signal(null);
 
-/** Ids of threads that changed since they were last looked at. */
+/** Ids of threads that changed since somebody looked at them, as the server keeps it. */
 export const unread = signal(new Set());
+/** The read states of threads, by id, as the server last told them. */
+export const readStates = new Map();
+/** The section of pinned threads; null if the server has none, then this browser keeps the pins. */
+export const pinnedSection = signal(null);
 export const pinned = signal(new Set(read("pinned", [])));
 
 /** The open thread: a `ThreadModel`, or null. */
@@ -22,6 +26,8 @@ export const open = signal(null);
 export const view = signal("new");
 /** Beside the transcript where there is room; over it elsewhere, so not at first. */
 export const changesShown = signal(innerWidth > 860 && read("changesShown", true));
+/** The tab beside the transcript. */
+export const sideTab = signal("Changes");
 export const sidebarShown = signal(false);
 
 export const models = signal([]);
@@ -30,8 +36,16 @@ export const rateLimits = signal(null);
 
 /** Server requests that wait for an answer, by id: {id, method, params, threadId}. */
 export const requests = signal(new Map());
-/** What this browser decided: [{at, threadId, what, decision}]. */
+/** What this browser decided: [{at, threadId, what, decision}]. Shown where the server keeps no approvals. */
 export const decisions = signal([]);
+/** The question in front of everything, or null: see `parts/dialog.js`. */
+export const dialog = signal(null);
+/** Warnings about the configuration: [{summary, details}]. */
+export const configWarnings = signal([]);
+/** Counts changes of the account, so that views read it again. */
+export const accountChanges = signal(0);
+/** The ends of sign-ins: {loginId, success, error} of the last one, or null. */
+export const loginEnded = signal(null);
 
 /** Short messages for the user: [{id, text, kind}]. */
 export const notices = signal([]);
@@ -43,6 +57,9 @@ export const waitingCount = computed(() => {
   for (const thread of threads.value.values()) if (isWaiting(thread)) ids.add(thread.id);
   return ids.size;
 });
+
+export const isPinned = (thread) =>
+  pinnedSection.value ? thread.section?.id === pinnedSection.value.id : pinned.value.has(thread.id);
 
 export function isWaiting(thread) {
   return thread.status?.type === "active" && thread.status.activeFlags.length > 0;

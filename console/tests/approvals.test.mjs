@@ -42,6 +42,36 @@ test("a change is shown as a diff before it is allowed", async () => {
   assert.ok(existsSync(join(server.work, "shown.txt")));
 });
 
+test("a command is allowed for the session, and not asked for again", async () => {
+  for (const round of ["first", "second"]) {
+    await say(page, `run \`touch session.txt\`\nsay ${round} time`);
+    if (round === "first") await approval().getByRole("button", { name: "Allow for this session" }).click();
+    await transcript(page).getByText(`${round} time`, { exact: true }).waitFor();
+    await idle(page);
+  }
+});
+
+test("a command is always allowed, by the rule that is shown", async () => {
+  for (const round of ["third", "fourth"]) {
+    await say(page, `run \`touch rule.txt\`\nsay ${round} time`);
+    if (round === "third") {
+      await approval().getByText("touch rule.txt").last().waitFor();
+      await approval().getByRole("button", { name: "Always allow" }).click();
+    }
+    await transcript(page).getByText(`${round} time`, { exact: true }).waitFor();
+    await idle(page);
+  }
+});
+
+test("a command is declined with a word about what to do instead", async () => {
+  await say(page, "run `touch instead.txt`");
+  await approval().getByRole("textbox", { name: "What to do instead" }).fill("say something else");
+  await approval().getByRole("button", { name: "Decline" }).click();
+  await transcript(page).getByText("something else", { exact: true }).waitFor();
+  await idle(page);
+  assert.ok(!existsSync(join(server.work, "instead.txt")));
+});
+
 test("a command that is declined does not run", async () => {
   await say(page, "run `touch declined.txt`");
   await approval().getByRole("button", { name: "Decline" }).click();
@@ -78,7 +108,7 @@ test("two browsers show the same approval, and one decision ends it in both", as
   const [link] = (await server.run("console", "link", "--no-qr", "--origin", `http://127.0.0.1:${server.port}`));
   const other = await openPage(browser, link);
   await other.getByRole("navigation", { name: "Threads" }).getByRole("link").first().click();
-  await transcript(other).getByText("touch made.txt").first().waitFor();
+  await transcript(other).getByText("touch keyboard.txt").first().waitFor();
   await say(page, "run `touch two.txt`\nsay both see this");
   await approval(other).getByText("touch two.txt").first().waitFor();
   await approval(page).waitFor();

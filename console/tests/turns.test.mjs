@@ -79,11 +79,13 @@ test("a failed turn shows its error and can be tried again", async () => {
   await transcript(page).getByRole("button", { name: "Retry" }).waitFor();
 });
 
-test("a draft survives a reload", async () => {
+test("a draft, the plan and the usage survive a reload", async () => {
   await page.getByRole("textbox", { name: "Message" }).fill("half a thought");
   await page.reload();
   await transcript(page).getByText("The end of it.").waitFor();
   assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "half a thought");
+  assert.equal(await transcript(page).getByRole("list", { name: "Plan" }).count(), 1);
+  await page.getByRole("status", { name: "Usage" }).filter({ hasText: "context left" }).waitFor();
   await page.getByRole("textbox", { name: "Message" }).fill("");
 });
 

@@ -1,8 +1,11 @@
-// Pictures of a paste, as data that the server takes.
+// Pictures that are pasted, dropped or chosen, as data that the server takes.
 const LARGEST = 8 * 1024 * 1024;
 
+/** @param {{files?: FileList | null} | null} data of a paste, a drop or an input */
 export async function picturesOf(data) {
-  const files = [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/") && file.size <= LARGEST);
+  const files = [...(data?.files ?? [])].filter((file) => file.type.startsWith("image/"));
+  const large = files.find((file) => file.size > LARGEST);
+  if (large) throw new Error(`${large.name} has more than ${LARGEST / 1024 / 1024} MB.`);
   return Promise.all(files.map(read));
 }
 

@@ -1,6 +1,7 @@
 // Commands of the message: `/compact` and the like, and `!` for a command of the user.
 import * as state from "../state.js";
-import { archive, compact, exportMarkdown, fork, rename, review, shell } from "../actions.js";
+import { archive, compact, fork, rename, review, shell } from "../actions.js";
+import { exportMarkdown } from "../export.js";
 
 export const COMMANDS = {
   compact: ["summarise the context", (model) => compact(model)],

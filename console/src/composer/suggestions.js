@@ -5,15 +5,15 @@ import { COMMANDS } from "./slash.js";
 
 const MOST = 8;
 
-export function Suggestions({ box, text, model, write }) {
+export function Suggestions({ box, text, cwd, commands, write }) {
   const [found, setFound] = useState([]);
   const [at, setAt] = useState(0);
   const word = text.slice(0, box.current?.selectionStart ?? text.length).match(/(?:^|\s)([@$][^\s]*|\/[a-z]*)$/)?.[1] ?? "";
   useEffect(() => {
     let current = true;
     setAt(0);
-    if (!word || (word[0] === "/" && !text.startsWith("/"))) setFound([]);
-    else find(word, model).then((all) => current && setFound(all.slice(0, MOST)), () => current && setFound([]));
+    if (!word || (word[0] === "/" && !(commands && text.startsWith("/")))) setFound([]);
+    else find(word, cwd).then((all) => current && setFound(all.slice(0, MOST)), () => current && setFound([]));
     return () => (current = false);
   }, [word]);
   useEffect(() => {
@@ -44,9 +44,8 @@ export function Suggestions({ box, text, model, write }) {
   </ul>`;
 }
 
-async function find(word, model) {
+async function find(word, cwd) {
   if (word[0] === "/") return Object.entries(COMMANDS).filter(([name]) => name.startsWith(word.slice(1))).map(([name, [hint]]) => ({ value: `/${name}`, hint }));
-  const cwd = model?.settings.peek()?.cwd;
   if (!cwd) return [];
   if (word[0] === "@") {
     const answer = await client.request("fuzzyFileSearch", { query: word.slice(1), roots: [cwd], cancellationToken: "console" });

@@ -3,6 +3,7 @@ import { html } from "../html.js";
 import { filesOfChanges } from "../diff.js";
 import { DiffView } from "../parts/diff_view.js";
 import { Fold } from "../parts/fold.js";
+import { Decided } from "./decided.js";
 
 const WORDS = { inProgress: "proposed", completed: "applied", failed: "failed", declined: "declined" };
 
@@ -15,5 +16,6 @@ export function Change({ item, model }) {
     <${Fold} label=${`Change ${label}`} hint=${`+${added} −${removed} · ${WORDS[item.status] ?? item.status}`}>
       ${files.map((file) => html`<${DiffView} key=${file.path} file=${file} />`)}
     <//>
+    <${Decided} item=${item} model=${model} />
   </article>`;
 }

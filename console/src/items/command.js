@@ -1,11 +1,14 @@
 // A command with its folded output.
 import { html, useState } from "../html.js";
+import * as state from "../state.js";
+import { Decided } from "./decided.js";
 
 /** Characters of output that are drawn at first. */
 const SHOWN = 20_000;
 
-export function Command({ item }) {
-  const running = item.status === "inProgress";
+export function Command({ item, model }) {
+  const asked = item.status === "inProgress" && [...state.requests.value.values()].some((request) => request.params.itemId === item.id);
+  const running = item.status === "inProgress" && !asked;
   const failed = item.status === "failed" || (item.exitCode ?? 0) !== 0;
   const [open, setOpen] = useState(null);
   const shown = open ?? running;
@@ -13,9 +16,10 @@ export function Command({ item }) {
   return html`<article class=${`command ${running ? "running" : failed ? "failed" : ""}`} aria-label="Command">
     <button class="plain foldline" aria-expanded=${shown} onClick=${() => setOpen(!shown)}>
       <span class="chevron" aria-hidden="true"></span><code class="line1"><span class="prompt" aria-hidden="true">$ </span>${unwrap(item.command)}</code>
-      <span class="hint">${outcome(item)}</span>
+      <span class="hint">${asked ? "waits for approval" : outcome(item)}</span>
     </button>
     ${shown && html`<${Output} text=${output} running=${running} />`}
+    <${Decided} item=${item} model=${model} />
   </article>`;
 }
 

@@ -4,12 +4,13 @@ import * as state from "../state.js";
 import { Markdown } from "../markdown.js";
 import { Menu } from "../parts/menu.js";
 import { attempt, fork, revert } from "../actions.js";
+import { sure } from "../parts/dialog.js";
 
 export function UserMessage({ item, turnId, model }) {
   const entries = [
     ["Copy", () => copy(textOf(item))],
     ["Fork from here", () => attempt(() => fork(model.id, turnId))],
-    ["Revert to here", () => confirm("Remove this message and everything after it?") && attempt(() => revert(model, turnId))],
+    ["Revert to here", () => askRevert(item, turnId, model)],
   ];
   return html`<article class="message user" aria-label="Message">
     <div class="bubble">
@@ -17,6 +18,14 @@ export function UserMessage({ item, turnId, model }) {
     </div>
     ${state.mayDrive.value && html`<${Menu} label="Actions for this message" entries=${entries} />`}
   </article>`;
+}
+
+/** The message comes back as a draft, to be sent otherwise. Files stay as they are. */
+async function askRevert(item, turnId, model) {
+  const text = "This message and everything after it are taken out of the thread. Files stay as they are.";
+  if (!(await sure("Revert to here?", { text, action: "Revert" }))) return;
+  const reverted = await attempt(() => revert(model, turnId));
+  if (reverted) window.dispatchEvent(new CustomEvent("loomd:compose", { detail: textOf(item) }));
 }
 
 const textOf = (item) => item.content.map((part) => part.text ?? "").join("\n");

@@ -5,6 +5,7 @@ import { openThread } from "../live.js";
 import { attempt } from "../actions.js";
 
 const SHOWN = 20_000;
+const AGENTS = { spawnAgent: "Started an agent", sendInput: "Wrote to an agent", wait: "Waited for agents", closeAgent: "Closed an agent", resumeAgent: "Resumed an agent" };
 
 export function Tool({ item }) {
   const agents = item.receiverThreadIds ?? [];
@@ -20,7 +21,7 @@ export function Tool({ item }) {
 
 function labelOf(item) {
   if (item.type === "webSearch") return `Search: ${item.query}`;
-  if (item.type === "collabAgentToolCall") return `Agents: ${item.tool}`;
+  if (item.type === "collabAgentToolCall") return AGENTS[item.tool] ?? `Agents: ${item.tool}`;
   return [item.server ?? item.namespace, item.tool ?? item.name].filter(Boolean).join(" · ");
 }
 

@@ -13,12 +13,22 @@ export class ThreadModel {
     this.older = signal(null);
     this.turn = signal(null);
     this.plan = signal(null);
+    /** The plans of turns, by turn id: they are no items, so a snapshot does not have them. */
+    this.plans = new Map();
     this.diffs = signal(new Map());
     this.usage = signal(null);
     this.queue = signal([]);
+    /** Whether the queue waits for the user, because the last turn was interrupted. */
+    this.stalled = signal(false);
     this.error = signal(null);
+    /** Tokens and price of the whole thread: `threadUsage` of `account/usage/read`. */
+    this.spent = signal(null);
+    /** The approvals of the thread, the newest first; null where the server keeps none. */
+    this.approvals = signal(null);
     /** The id of the last event that is shown, for a resume without a gap. */
     this.lastEvent = null;
+    /** While true, events of the thread are left out: those that count follow the answer to `thread/resume`. */
+    this.resuming = false;
     /** @type {Map<string, ReturnType<typeof rowOf>>} */
     this.byItem = new Map();
     /** Rows that `commit` adds at once, so that many new items cost one copy of the list. */
@@ -37,6 +47,14 @@ export class ThreadModel {
     return this.rows.value.filter((row) => row.item.peek().type === type);
   }
 
+  /** Whether an event is new. A server request that is sent again has the id that it had, and is not. */
+  isNews(eventId) {
+    if (eventId === undefined) return true;
+    if (this.lastEvent !== null && BigInt(eventId) <= BigInt(this.lastEvent)) return false;
+    this.lastEvent = eventId;
+    return true;
+  }
+
   /** Shows a snapshot in place of everything. */
   reset(answer) {
     batch(() => {
@@ -52,7 +70,7 @@ export class ThreadModel {
       const last = turns.at(-1);
       this.turn.value = last?.status === "inProgress" ? last : null;
       this.plan.value = null;
-      if (answer.eventId) this.lastEvent = answer.eventId;
+      this.lastEvent = answer.eventId ?? null;
     });
   }
 
@@ -76,6 +94,7 @@ export class ThreadModel {
       const row = rowOf(item, turn.id);
       this.byItem.set(item.id, row);
       rows.push(row);
+      if (item.type === "userMessage") rows.push(...this.planRows(turn));
     }
     if (turn.status === "failed" || turn.status === "interrupted") {
       const row = this.endRow(turn);
@@ -83,6 +102,15 @@ export class ThreadModel {
       rows.push(row);
     }
     return rows;
+  }
+
+  /** The plan of a turn, if it is known and not shown yet. */
+  planRows(turn) {
+    const plan = this.plans.get(turn.id);
+    if (!plan || this.byItem.has(`plan-${turn.id}`)) return [];
+    const row = rowOf({ id: `plan-${turn.id}`, type: "todo", ...plan }, turn.id);
+    this.byItem.set(row.key, row);
+    return [row];
   }
 
   endRow(turn) {
@@ -153,6 +181,7 @@ const HANDLERS = {
     changes && model.change(itemId, turnId, (item) => ({ ...item, changes })),
   "turn/plan/updated": (model, { plan, explanation, turnId }) => {
     model.plan.value = { plan, explanation };
+    model.plans.set(turnId, { plan, explanation });
     model.put({ id: `plan-${turnId}`, type: "todo", plan, explanation }, turnId);
   },
   "turn/diff/updated": (model, { turnId, diff }) => {

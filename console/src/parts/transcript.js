@@ -1,7 +1,7 @@
 // The transcript: a virtual list. Only the rows near the visible part are in the document, however long the thread is.
 // The end stays in view while it grows, unless the reader has scrolled up.
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../html.js";
-import { loadOlder } from "../live.js";
+import { loadOlder } from "../load.js";
 import { Item } from "../items/item.js";
 
 const GUESS = 72;
@@ -27,8 +27,9 @@ export function Transcript({ model }) {
     let changed = false;
     for (const entry of entries) {
       const height = entry.borderBoxSize[0].blockSize;
-      if (height && heights.current.get(entry.target.dataset.key) !== height) {
-        heights.current.set(entry.target.dataset.key, height);
+      const { key } = /** @type {HTMLElement} */ (entry.target).dataset;
+      if (height && heights.current.get(key) !== height) {
+        heights.current.set(key, height);
         changed = true;
       }
     }

@@ -1,16 +1,19 @@
-// Beside the transcript: changes, files, terminals, agents.
-import { html, useState } from "../html.js";
+// Beside the transcript: changes, files, terminals, agents, decisions, usage.
+import { html } from "../html.js";
+import * as state from "../state.js";
 import { toggleChanges } from "../keys.js";
 import { Changes } from "./changes.js";
 import { Files } from "./files.js";
 import { Terminals } from "./terminals.js";
 import { Agents } from "./agents.js";
 import { Decisions } from "./decisions.js";
+import { UsagePanel } from "./usage_panel.js";
 
-const TABS = [["Changes", Changes], ["Files", Files], ["Terminals", Terminals], ["Agents", Agents], ["Decisions", Decisions]];
+const TABS = [["Changes", Changes], ["Files", Files], ["Terminals", Terminals], ["Agents", Agents], ["Decisions", Decisions], ["Usage", UsagePanel]];
 
 export function Side({ model }) {
-  const [tab, setTab] = useState("Changes");
+  const tab = state.sideTab.value;
+  const setTab = (name) => (state.sideTab.value = name);
   const View = TABS.find(([name]) => name === tab)[1];
   const onKey = (event) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

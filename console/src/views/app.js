@@ -6,6 +6,7 @@ import { ThreadView } from "./thread_view.js";
 import { NewThread } from "./new_thread.js";
 import { Settings } from "./settings.js";
 import { SignedOut } from "./signed_out.js";
+import { Dialog } from "../parts/dialog.js";
 
 export function App() {
   if (state.connection.value === "refused") return html`<${SignedOut} problem="This session was revoked." />`;
@@ -16,6 +17,7 @@ export function App() {
     ${state.sidebarShown.value && html`<button class="shade" aria-label="Close the list of threads" onClick=${() => (state.sidebarShown.value = false)}></button>`}
     ${view === "settings" ? html`<${Settings} />` : view === "thread" && state.open.value ? html`<${ThreadView} key=${state.open.value.id} model=${state.open.value} />` : html`<${NewThread} />`}
     <${Notices} />
+    <${Dialog} />
   </div>`;
 }
 
@@ -25,11 +27,4 @@ function Notices() {
       <span>${notice.text}</span><button class="plain" aria-label="Dismiss" onClick=${() => state.dismiss(notice.id)}>×</button>
     </div>`)}
   </div>`;
-}
-
-const WORDS = { connecting: "connecting", connected: "connected", reconnecting: "reconnecting" };
-
-export function Connection() {
-  const now = state.connection.value;
-  return html`<div class=${`connection ${now}`} role="status" aria-label="Connection"><span class="dot" aria-hidden="true"></span>${WORDS[now] ?? now}</div>`;
 }

@@ -2,10 +2,9 @@
 import { html } from "../html.js";
 import * as state from "../state.js";
 import { attempt, searchThreads } from "../actions.js";
-import { loadThreads } from "../live.js";
-import { focusSoon } from "../keys.js";
+import { loadThreads } from "../load.js";
 import { ThreadRow } from "./thread_row.js";
-import { Connection } from "./app.js";
+import { Connection, newThread } from "./head.js";
 
 export function Sidebar() {
   const results = state.searchResults.value;
@@ -21,12 +20,6 @@ export function Sidebar() {
       <button class="plain" onClick=${() => ((state.view.value = "settings"), (state.sidebarShown.value = false))}>Settings</button>
     </div>
   </nav>`;
-}
-
-function newThread() {
-  state.view.value = "new";
-  state.sidebarShown.value = false;
-  focusSoon("#message");
 }
 
 function onSearch(event) {
@@ -46,19 +39,22 @@ function Results({ results }) {
 function Groups() {
   const all = [...state.threads.value.values()];
   if (!all.length) return html`<p class="empty">${state.archivedShown.value ? "Nothing is archived." : "No threads yet."}</p>`;
-  const pinned = all.filter((thread) => state.pinned.value.has(thread.id));
-  const waiting = all.filter((thread) => !state.pinned.value.has(thread.id) && state.stateOf(thread) === "waiting for you");
+  all.sort((a, b) => b.updatedAt - a.updatedAt);
+  const waiting = all.filter((thread) => state.stateOf(thread) === "waiting for you");
+  const pinned = all.filter((thread) => state.isPinned(thread) && !waiting.includes(thread));
   const apart = new Set([...pinned, ...waiting]);
-  const folders = new Map();
+  // A section that another client made counts more than the folder.
+  const groups = new Map();
   for (const thread of all) {
     if (apart.has(thread)) continue;
-    if (!folders.has(thread.cwd)) folders.set(thread.cwd, []);
-    folders.get(thread.cwd).push(thread);
+    const key = thread.section?.id ?? thread.cwd;
+    if (!groups.has(key)) groups.set(key, { title: thread.section?.name ?? folderName(thread.cwd), hint: thread.section ? null : thread.cwd, threads: [] });
+    groups.get(key).threads.push(thread);
   }
   return html`
     ${waiting.length > 0 && html`<${Group} title="Waiting for you" threads=${waiting} />`}
     ${pinned.length > 0 && html`<${Group} title="Pinned" threads=${pinned} />`}
-    ${[...folders].map(([cwd, threads]) => html`<${Group} key=${cwd} title=${folderName(cwd)} hint=${cwd} threads=${threads} />`)}
+    ${[...groups].map(([key, group]) => html`<${Group} key=${key} ...${group} />`)}
     ${state.moreThreads.value && html`<button class="plain wide" onClick=${() => attempt(() => loadThreads(state.moreThreads.value))}>Older threads</button>`}`;
 }
 

@@ -3,9 +3,11 @@ import { html } from "../html.js";
 import * as state from "../state.js";
 import { openThread } from "../live.js";
 import { archive, attempt, fork, pin, remove, rename, unarchive } from "../actions.js";
+import { markRead } from "../load.js";
+import { ask, sure } from "../parts/dialog.js";
 import { Menu } from "../parts/menu.js";
 
-export const titleOf = (thread) => thread?.name || thread?.preview?.trim().split("\n")[0].slice(0, 120) || "New thread";
+export const titleOf = (thread) => thread?.name || thread?.preview?.trim().split("\n")[0].slice(0, 120) || "Untitled";
 
 export function ThreadRow({ thread, snippet = null }) {
   const now = state.stateOf(thread);
@@ -31,18 +33,25 @@ function onOpen(event, id) {
 
 function entries(thread) {
   const archived = state.archivedShown.value;
+  const unread = state.unread.value.has(thread.id);
   return [
-    [state.pinned.value.has(thread.id) ? "Unpin" : "Pin", () => pin(thread.id)],
+    [state.isPinned(thread) ? "Unpin" : "Pin", () => attempt(() => pin(thread))],
+    [unread ? "Mark as read" : "Mark as unread", () => attempt(() => markRead(thread.id, unread ? "read" : "unread"))],
     ["Rename", () => askName(thread)],
     ["Fork", () => attempt(() => fork(thread.id))],
     archived ? ["Unarchive", () => attempt(() => unarchive(thread.id))] : ["Archive", () => attempt(() => archive(thread.id))],
-    ["Delete", () => confirm(`Delete “${titleOf(thread)}” for good?`) && attempt(() => remove(thread.id))],
+    ["Delete", () => askDelete(thread)],
   ];
 }
 
-function askName(thread) {
-  const name = prompt("Name of the thread", thread.name ?? "");
-  if (name?.trim()) attempt(() => rename(thread.id, name.trim()));
+async function askName(thread) {
+  const name = await ask("Rename the thread", { label: "Name of the thread", value: thread.name ?? "" });
+  if (name) attempt(() => rename(thread.id, name));
+}
+
+async function askDelete(thread) {
+  const text = `“${titleOf(thread)}” and its history are deleted for good.`;
+  if (await sure("Delete the thread?", { text, action: "Delete" })) attempt(() => remove(thread.id));
 }
 
 export function ago(seconds) {

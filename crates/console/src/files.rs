@@ -92,6 +92,17 @@ mod tests {
     }
 
     #[test]
+    fn every_module_is_loaded_ahead_and_not_one_after_the_other() {
+        let index = EMBEDDED.iter().find(|file| file.path == "index.html").unwrap();
+        let index = String::from_utf8(unpack(index.gzip).unwrap()).unwrap();
+        for file in EMBEDDED.iter().filter(|file| file.path.ends_with(".js")) {
+            assert!(index.contains(&format!("\"/console/{}\"", file.path)), "{} is not in index.html", file.path);
+        }
+        let listed = index.matches("/console/src/").count() + index.matches("/console/vendor/").count();
+        assert_eq!(listed, EMBEDDED.iter().filter(|file| file.path.ends_with(".js")).count());
+    }
+
+    #[test]
     fn a_path_outside_of_the_page_is_not_found() {
         for path in ["../Cargo.toml", "src/../index.html", "/etc/passwd", "README.md", "tests/run.mjs", ""] {
             assert!(find(path, true).is_none(), "{path}");

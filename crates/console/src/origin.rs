@@ -1,6 +1,7 @@
 //! The origins under which the page is served. Requests for any other `Host`, and requests of pages of any other
 //! `Origin`, are refused: a page elsewhere cannot reach the server, also not through a name that resolves to it.
 
+use std::fmt;
 use std::str::FromStr;
 
 use http::HeaderMap;
@@ -63,6 +64,12 @@ impl Origins {
         }
         let sent: Origin = single(headers, &ORIGIN)?.parse().ok()?;
         of_host.find(|origin| **origin == sent)
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}://{}", if self.secure { "https" } else { "http" }, self.host)
     }
 }
 

@@ -40,6 +40,7 @@ const READING: &[&str] = &[
     "thread/search",
     "thread/turns/list",
     "thread/unsubscribe",
+    "threadSection/list",
 ];
 
 /// Decides an approval, as an answer to its server request does.

@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand};
 use loomd_console::{Access, Origin, Role, qr_code};
 use loomd_server::auth::Policy;
-use loomd_server::{ConsoleRequest, ListenUrl, Upstream};
+use loomd_server::{ConsoleRequest, ListenUrl, Upstream, UpstreamAddress};
 
 use crate::app_server;
 use crate::cli::{Overrides, TopOverrides};
@@ -26,9 +26,9 @@ pub struct Console {
     /// The port [default: 4737, or any if that is taken]
     #[arg(long, value_name = "N")]
     port: Option<u16>,
-    /// Serve the page for a server that runs already, at `ws://HOST:PORT`
-    #[arg(long, value_name = "URL", value_parser = websocket_url)]
-    attach: Option<String>,
+    /// Serve the page for a server that runs already, at `ws://HOST:PORT`, `wss://HOST:PORT` or `unix:///PATH`
+    #[arg(long, value_name = "URL")]
+    attach: Option<UpstreamAddress>,
     /// The environment variable that holds the token for --attach
     #[arg(long, value_name = "VARIABLE", requires = "attach")]
     attach_token_env: Option<String>,
@@ -85,7 +85,7 @@ fn serve(top: TopOverrides, arguments: Console) -> Result<()> {
         }
     };
     let console = ConsoleRequest { origins: Vec::new(), on_ready: Box::new(on_ready), quiet: true };
-    let Some(url) = arguments.attach else {
+    let Some(address_of_server) = arguments.attach else {
         let listen = ListenUrl::Websocket(address);
         return app_server::serve_at(&top.with(arguments.overrides), listen, Policy::Open, Some(console));
     };
@@ -93,13 +93,8 @@ fn serve(top: TopOverrides, arguments: Console) -> Result<()> {
         std::env::var(&variable)
             .with_context(|| format!("--attach-token-env: there is no token in the environment variable {variable}"))
     });
-    let (home, upstream) = (home()?, Upstream { url, token: token.transpose()? });
-    Ok(runtime()?.block_on(loomd_server::serve_attached(&home, address, upstream, console))?)
-}
-
-fn websocket_url(url: &str) -> Result<String, String> {
-    let host = url.strip_prefix("ws://").filter(|host| !host.is_empty());
-    host.map(|_| url.to_owned()).ok_or_else(|| "expected `ws://HOST:PORT`".to_owned())
+    let upstream = Upstream { address: address_of_server, token: token.transpose()? };
+    Ok(runtime()?.block_on(loomd_server::serve_attached(&home()?, address, upstream, console))?)
 }
 
 fn is_free(port: u16) -> bool {

@@ -45,5 +45,6 @@ pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
 pub use loomd_telemetry::{Settings as TelemetrySettings, SettingsError as TelemetryError, Telemetry};
 pub use transport::{
-    CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, serve, serve_attached, serve_in_process, serve_on,
+    CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, UpstreamAddress, serve, serve_attached, serve_in_process,
+    serve_on,
 };

@@ -10,8 +10,26 @@ use crate::{ToolSpec, Tools};
 /// How long a command in the background is waited for.
 const YIELD_MS: u64 = 250;
 
-/// Returns the item of a call.
+/// Returns the item of a call. A function that is offered inside a namespace only is called there.
 pub(super) fn call(action: &ToolAction, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
+    let mut item = bare_call(action, tools, outputs, call_id);
+    if let ResponseItem::FunctionCall { name, namespace, .. } = &mut item
+        && !tools.specs().iter().any(|spec| spec.name() == name)
+    {
+        *namespace = tools.specs().iter().find_map(|spec| namespace_with(spec, name));
+    }
+    item
+}
+
+/// The name of a namespace that has a function of this name.
+fn namespace_with(spec: &ToolSpec, function: &str) -> Option<String> {
+    let ToolSpec::Other(value) = spec else { return None };
+    let members = value["tools"].as_array().filter(|_| value["type"] == "namespace")?;
+    let has = members.iter().any(|member| member["name"] == function);
+    has.then(|| value["name"].as_str().unwrap_or_default().to_owned())
+}
+
+fn bare_call(action: &ToolAction, tools: &Tools, outputs: &[String], call_id: String) -> ResponseItem {
     let offered = |name: &str| tools.specs().iter().find(|spec| spec.name() == name);
     match action {
         ToolAction::Run { command, background, escalated } => {
@@ -85,4 +103,25 @@ fn agent_id(output: &str) -> Option<String> {
 
 fn last<T>(outputs: &[String], find: impl Fn(&str) -> Option<T>) -> Option<T> {
     outputs.iter().rev().find_map(|text| find(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_function_of_a_namespace_is_called_in_it() {
+        let member = json!({ "type": "function", "name": "spawn_agent" });
+        let namespace = json!({ "type": "namespace", "name": "agents", "tools": [member] });
+        let tools = Tools::new(vec![ToolSpec::Other(namespace)]);
+        let namespace_of = |name: &str| {
+            let action = ToolAction::Function { name: name.into(), arguments: json!({}) };
+            match call(&action, &tools, &[], "call".into()) {
+                ResponseItem::FunctionCall { namespace, .. } => namespace,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(namespace_of("spawn_agent").as_deref(), Some("agents"));
+        assert_eq!(namespace_of("other"), None);
+    }
 }

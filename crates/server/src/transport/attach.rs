@@ -9,37 +9,24 @@ use axum::Router;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
 use axum::extract::{ConnectInfo, FromRequestParts, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::AUTHORIZATION;
 use axum::response::{IntoResponse, Response};
 use futures_util::{SinkExt, StreamExt};
 use loomd_console::{Console, Role};
 use loomd_protocol::{Incoming, RpcError, encode_error};
 use serde_json::value::RawValue;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message as UpstreamMessage;
-use tokio_tungstenite::tungstenite::client::IntoClientRequest;
-use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::ServeError;
 use super::console::{self, ConsoleRequest, ConsoleSession, Routed};
 use super::peer::{Admission, Peer};
+use super::upstream::{Upstream, UpstreamSocket};
 use crate::limits;
 use crate::shutdown::Signals;
-
-/// The server that a console is for.
-#[derive(Clone)]
-pub struct Upstream {
-    /// `ws://HOST:PORT`
-    pub url: String,
-    /// Its bearer token.
-    pub token: Option<String>,
-}
-
-type UpstreamSocket = WebSocketStream<MaybeTlsStream<TcpStream>>;
 
 struct Attached {
     console: Arc<Console>,
@@ -54,7 +41,7 @@ pub async fn serve_attached(
     upstream: Upstream,
     request: ConsoleRequest,
 ) -> Result<(), ServeError> {
-    connect(&upstream).await.map_err(|error| ServeError::Upstream(upstream.url.clone(), error))?;
+    upstream.connect().await.map_err(|error| ServeError::Upstream(upstream.address.to_string(), error))?;
     let listener = TcpListener::bind(address).await?;
     let local = listener.local_addr()?;
     let (console, link) = console::open(home, local, request.origins).await?;
@@ -66,16 +53,6 @@ pub async fn serve_attached(
         () = stop.cancelled() => Ok(()),
         () = signals.obey(std::future::ready(()), &stop) => Ok(()),
     }
-}
-
-async fn connect(upstream: &Upstream) -> Result<UpstreamSocket, String> {
-    let mut request = upstream.url.as_str().into_client_request().map_err(|error| error.to_string())?;
-    if let Some(token) = &upstream.token {
-        let value = format!("Bearer {token}").parse().map_err(|_| "the token is no header value".to_owned())?;
-        request.headers_mut().insert(AUTHORIZATION, value);
-    }
-    let connected = timeout(limits::HEADERS, connect_async(request)).await.map_err(|_| "no answer".to_owned())?;
-    connected.map(|(socket, _)| socket).map_err(|error| error.to_string())
 }
 
 async fn respond(
@@ -100,13 +77,14 @@ async fn respond(
         Ok(upgrade) => upgrade.max_frame_size(limits::MAX_FRAME).max_message_size(limits::MAX_MESSAGE),
         Err(rejection) => return rejection.into_response(),
     };
-    match connect(&attached.upstream).await {
+    match attached.upstream.connect().await {
         Ok(upstream) => upgrade.on_upgrade(async move |page| pass_on(page, upstream, session).await),
         Err(error) => (StatusCode::BAD_GATEWAY, error).into_response(),
     }
 }
 
-/// Passes messages on in both directions, one at a time, until either side ends or the session is revoked.
+/// Passes messages on in both directions, one at a time, until either side ends or takes too little, or the session is
+/// revoked.
 async fn pass_on(mut page: WebSocket, mut upstream: UpstreamSocket, session: ConsoleSession) {
     let role = session.role();
     let mut revoked = std::pin::pin!(session.revoked());
@@ -114,15 +92,15 @@ async fn pass_on(mut page: WebSocket, mut upstream: UpstreamSocket, session: Con
         let sent = tokio::select! {
             message = page.recv() => match message {
                 Some(Ok(Message::Text(text))) => match check(role, text.as_bytes()) {
-                    Verdict::Pass => upstream.send(UpstreamMessage::text(text.as_str())).await.is_ok(),
-                    Verdict::Refuse(answer) => page.send(Message::Text(answer.into())).await.is_ok(),
+                    Verdict::Pass => in_time(upstream.send(UpstreamMessage::text(text.as_str()))).await,
+                    Verdict::Refuse(answer) => in_time(page.send(Message::Text(answer.into()))).await,
                     Verdict::Drop => true,
                 },
                 Some(Ok(Message::Close(_)) | Err(_)) | None => break,
                 Some(Ok(_)) => true,
             },
             message = upstream.next() => match message {
-                Some(Ok(UpstreamMessage::Text(text))) => page.send(Message::Text(text.as_str().into())).await.is_ok(),
+                Some(Ok(UpstreamMessage::Text(text))) => in_time(page.send(Message::Text(text.as_str().into()))).await,
                 Some(Ok(UpstreamMessage::Close(_)) | Err(_)) | None => break,
                 Some(Ok(_)) => true,
             },
@@ -134,6 +112,11 @@ async fn pass_on(mut page: WebSocket, mut upstream: UpstreamSocket, session: Con
     }
     debug!("a page of the console left");
     _ = timeout(limits::STALLED, upstream.close(None)).await;
+}
+
+/// Whether a message was sent before the other side counts as stalled.
+async fn in_time<E>(sending: impl Future<Output = Result<(), E>>) -> bool {
+    matches!(timeout(limits::STALLED, sending).await, Ok(Ok(())))
 }
 
 /// What happens to a message of the page.

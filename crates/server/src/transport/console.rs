@@ -42,11 +42,14 @@ pub(super) async fn open(
     if !address.ip().to_canonical().is_loopback() && origins.is_empty() {
         return Err(ServeError::PublicConsole(address));
     }
+    let named = origins.first().map(ToString::to_string);
     let console = Arc::new(Console::new(home, address.port(), origins));
     let ours = Arc::clone(&console);
     let link = spawn_blocking(move || ours.create_link(Role::Drive)).await.map_err(std::io::Error::other)??;
     let host = if address.ip().is_unspecified() { ([127, 0, 0, 1], address.port()).into() } else { address };
-    Ok((console, format!("http://{host}{link}")))
+    // Browsers reach the listener under the origin that was named, if any.
+    let origin = named.unwrap_or_else(|| format!("http://{host}"));
+    Ok((console, format!("{origin}{link}")))
 }
 
 /// What becomes of a request of the page.

@@ -8,6 +8,7 @@ mod lines;
 mod passed;
 mod peer;
 mod stdio;
+mod upstream;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -16,10 +17,11 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-pub use attach::{Upstream, serve_attached};
+pub use attach::serve_attached;
 pub use console::ConsoleRequest;
 pub use error::ServeError;
 pub use in_process::serve_in_process;
+pub use upstream::{Upstream, UpstreamAddress};
 
 use crate::app::App;
 use crate::auth::{Guard, Policy};
