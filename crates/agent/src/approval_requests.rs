@@ -1,5 +1,6 @@
 //! Requests about approvals: of all threads or of one, open or decided.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ impl Threads {
             None => self.all_loaded(),
         };
         found.extend(loaded.iter().flat_map(|loaded| loaded.events.kept.unstored(&query)));
-        found.sort_unstable_by_key(|approval| std::cmp::Reverse(approval.id));
+        found.sort_unstable_by_key(|approval| Reverse(approval.id));
         let more = found.len() > limit;
         found.truncate(limit);
         let next_cursor = found.last().filter(|_| more).map(|last| last.id.to_string());
