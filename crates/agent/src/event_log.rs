@@ -4,7 +4,8 @@
 mod approvals;
 mod join;
 mod joining;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod memory_tests;
 mod open_items;
 mod recent;
