@@ -10,7 +10,7 @@ use anyhow::{Context, Result, anyhow};
 use loomd_client::{Client, Endpoint, Events, Options};
 use loomd_config::{LoadedConfig, OverrideError, Overrides, StartConfig, find_home, load_or_default, system_file};
 use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification};
-use loomd_server::{App, ConfigSources, LiveSources, Replay, Telemetry, TelemetrySettings};
+use loomd_server::{App, ConfigSources, LiveSources, Replay, Telemetry, TelemetrySettings, start_metrics};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
@@ -64,7 +64,8 @@ impl Setup {
             path: None,
             range: None,
         }));
-        let app = App::with_telemetry(sources, &start.loaded, warnings, Telemetry::start(telemetry));
+        let app = Arc::new(App::with_telemetry(sources, &start.loaded, warnings, Telemetry::start(telemetry)));
+        start_metrics(&app);
         app.load_requirements().await;
         Ok(app)
     }

@@ -23,7 +23,6 @@ use crate::clients::Clients;
 use crate::cloud::Cloud;
 use crate::connections::{ConnectionId, Connections};
 use crate::events::ConnectionEventSink;
-use crate::figures::figures;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
 use crate::plugins::{Plugins, start_curated_sync};
@@ -75,12 +74,9 @@ impl App {
         config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         telemetry: Telemetry,
-    ) -> Arc<Self> {
+    ) -> Self {
         let options = store_options(&sources, config);
-        let app = Arc::new(Self::with(sources, config, warnings, options, telemetry.clone(), None));
-        let metered = Arc::downgrade(&app);
-        telemetry.start_metrics(move || metered.upgrade().map(|app| figures(&app)).unwrap_or_default());
-        app
+        Self::with(sources, config, warnings, options, telemetry, None)
     }
 
     /// The state of a server that only replays a thread.

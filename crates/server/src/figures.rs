@@ -2,6 +2,7 @@
 //! methods of the protocol, and names that are written here.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use loomd_agent::LATENCY_BOUNDS;
 use loomd_telemetry::{Attributes, Histogram, Metric, MetricKind, Point, Value};
@@ -122,6 +123,13 @@ pub(crate) fn figures(app: &App) -> Vec<Metric> {
         figures.push(Metric { name: "process_resident_memory_bytes", description: "Resident memory.", kind });
     }
     figures
+}
+
+/// Exports the figures from now on, if an exporter of metrics is configured.
+pub fn start_metrics(app: &Arc<App>) {
+    let metered = Arc::downgrade(app);
+    let read = move || metered.upgrade().map(|app| figures(&app)).unwrap_or_default();
+    app.agent.telemetry().start_metrics(read);
 }
 
 /// The values of a figure as single numbers, each with the end of its name: the labels as the text format spells them,

@@ -38,6 +38,7 @@ mod throttle;
 mod transport;
 
 pub use app::App;
+pub use figures::start_metrics;
 pub use level::reported_version;
 pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, ledger, replay};
