@@ -6,13 +6,9 @@ mod approval_tests;
 mod approvals;
 mod join;
 mod joining;
-<<<<<<< HEAD
 mod kept_approvals;
-#[cfg(all(test, target_os = "linux"))]
-=======
 #[cfg(test)]
 #[cfg(target_os = "linux")]
->>>>>>> x-otel
 mod memory_tests;
 mod open_items;
 mod recent;
