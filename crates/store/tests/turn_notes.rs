@@ -1,5 +1,7 @@
 //! Notes about unfinished turns, in files and in memory.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails may stop")]
+
 use loomd_store::{FileStore, MemoryStore, Options, Store, ThreadId, TurnNotes};
 
 fn notes(store: &dyn Store) -> &dyn TurnNotes {
