@@ -12,6 +12,7 @@ mod metadata;
 mod model_call;
 mod noted;
 mod patch_stream;
+mod recovered;
 mod regular;
 mod replay;
 mod reroute;
@@ -25,6 +26,6 @@ pub(crate) mod usage;
 mod work;
 mod workspaces;
 
-pub(crate) use taken_up::{CallState, RecoveredCall, RecoveredTurn};
+pub(crate) use recovered::{CallState, RecoveredCall, RecoveredTurn};
 pub(crate) use task::{INTERRUPTED, ModelScope, Outcome, Progress, TurnEnd, TurnTask};
 pub(crate) use work::{AnswerWork, TurnInput, TurnLabels, Work};

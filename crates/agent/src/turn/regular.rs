@@ -9,7 +9,7 @@ use loomd_protocol::{
 use loomd_store::rollout::{CompletedItem, Record, UserMessage};
 use uuid::Uuid;
 
-use super::taken_up::RecoveredTurn;
+use super::recovered::RecoveredTurn;
 use super::task::{Failure, TurnTask};
 use super::work::TurnInput;
 use crate::context::{self, PromptContext};

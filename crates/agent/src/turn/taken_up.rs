@@ -1,13 +1,13 @@
 //! A turn that another process left unfinished: it goes on from its last record. A call whose effects had begun is not
 //! carried out again; the model is told that its outcome is unknown. Any other call is carried out, with its approval.
 
-use jiff::Timestamp;
-use loomd_protocol::{FunctionCallOutputBody, ResponseItem, ThreadItem};
+use loomd_protocol::{FunctionCallOutputBody, ThreadItem};
 use loomd_store::rollout::Event;
 
+use super::recovered::{CallState, RecoveredCall, RecoveredTurn};
 use super::task::{Failure, TurnTask};
 use crate::given_up::given_up;
-use crate::inbox::{Input, UserMessageInput};
+use crate::inbox::Input;
 use crate::message::message;
 use crate::tool_call::Call;
 use crate::turns::end_event;
@@ -15,42 +15,6 @@ use crate::turns::end_event;
 /// The output of a call that was cut off.
 const OUTCOME_UNKNOWN: &str = "interrupted, outcome unknown: the server was restarted while this ran. It was not run \
                                again. Check what it has done before you repeat it.";
-
-/// What is left of an unfinished turn.
-#[derive(Debug)]
-pub(crate) struct RecoveredTurn {
-    pub started_at: Timestamp,
-    /// The rollout has the start of the turn.
-    pub recorded: bool,
-    /// Nothing is left to do but to end it.
-    pub finished: bool,
-    /// It does not go on.
-    pub interrupted: bool,
-    /// The calls without an output, oldest first.
-    pub calls: Vec<RecoveredCall>,
-    /// Commands that went on in the background after their calls.
-    pub sessions: Vec<ThreadItem>,
-    /// Input that it was given and had not read.
-    pub inputs: Vec<UserMessageInput>,
-    pub last_message: Option<String>,
-}
-
-/// A call without an output.
-#[derive(Debug)]
-pub(crate) struct RecoveredCall {
-    pub item: ResponseItem,
-    pub state: CallState,
-}
-
-#[derive(Debug)]
-pub(crate) enum CallState {
-    /// It has had no effects.
-    NotStarted,
-    /// Its effects had begun, when its item was as it is here.
-    Started(Option<Box<ThreadItem>>),
-    /// It had ended like this.
-    Ended(String),
-}
 
 impl TurnTask {
     /// Completes what was left open. Whether the model has to be called.

@@ -9,7 +9,7 @@ use loomd_model::{ModelError, Session};
 use loomd_protocol::{JsonValue, RateLimitSnapshot, ResponseItem, TurnError};
 use loomd_store::rollout::SessionMeta;
 
-use super::taken_up::RecoveredTurn;
+use super::recovered::RecoveredTurn;
 use super::work::TurnLabels;
 use super::workspaces::Workspaces;
 use crate::conversation::Conversation;
