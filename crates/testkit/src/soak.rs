@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use crate::TIMEOUT;
 
-/// Bytes of memory: resident, and with shared pages divided by the number of processes that share them.
+/// Bytes of memory: resident, with shared pages divided by the number of processes that share them, and without the
+/// pages of files. The program itself is such a file, of which more is resident the more of it has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
     pub rss: u64,
     pub pss: u64,
+    pub anonymous: u64,
 }
 
 pub fn open_descriptors(pid: u32) -> usize {
@@ -30,7 +32,7 @@ pub fn memory(pid: u32) -> Memory {
             line.and_then(|rest| rest.trim().strip_suffix(" kB")).and_then(|size| size.trim().parse::<u64>().ok());
         kilobytes.unwrap_or_else(|| panic!("expected a line `{name} N kB` in {path}, got: {text}")) << 10
     };
-    Memory { rss: bytes("Rss:"), pss: bytes("Pss:") }
+    Memory { rss: bytes("Rss:"), pss: bytes("Pss:"), anonymous: bytes("Anonymous:") }
 }
 
 /// Waits until a measure is at most `limit`: a server may release resources after it has responded.
