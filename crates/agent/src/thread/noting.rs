@@ -12,12 +12,15 @@ use crate::turn::Work;
 use crate::turn_notes::{NotedClient, NotedThread, StartedNote, TurnNote};
 use crate::view::Persistence;
 
-/// How often a turn has been taken up, for the note of one that is taken up again.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Attempts {
+/// What is noted again about a turn that is taken up. Empty for a new one.
+#[derive(Debug, Default)]
+pub(super) struct TakenUp {
+    /// How often it has been taken up.
     pub count: u32,
     /// The records of the turn at the time.
     pub records: usize,
+    /// Its input and its calls so far: until they are recorded, only the notes have them.
+    pub notes: Vec<TurnNote>,
 }
 
 impl Thread {
@@ -37,7 +40,7 @@ impl Thread {
         queued_message: bool,
     ) -> Result<(), Refusal> {
         let started_at = Timestamp::now();
-        self.note_turn(turn_id, started_at, work, queued_message, Attempts::default()).await
+        self.note_turn(turn_id, started_at, work, queued_message, TakenUp::default()).await
     }
 
     pub(super) async fn note_turn(
@@ -46,7 +49,7 @@ impl Thread {
         started_at: Timestamp,
         work: &mut Work,
         queued_message: bool,
-        attempts: Attempts,
+        taken_up: TakenUp,
     ) -> Result<(), Refusal> {
         if let Some(stale) = self.stale_notes.take() {
             stale.remove().await?;
@@ -58,14 +61,14 @@ impl Thread {
             work: work.noted(),
             queued_message,
             thread: self.noted(),
-            attempts: attempts.count,
-            records: attempts.records,
+            attempts: taken_up.count,
+            records: taken_up.records,
         }));
         let queued = self
             .queued
             .iter_mut()
             .map(|queued| TurnNote::Queued { turn_id: queued.turn_id.clone(), work: queued.work.noted() });
-        let all: Vec<TurnNote> = std::iter::once(started).chain(queued).collect();
+        let all: Vec<TurnNote> = std::iter::once(started).chain(taken_up.notes).chain(queued).collect();
         Ok(notes.replace(&all).await?)
     }
 

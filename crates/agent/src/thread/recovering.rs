@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use loomd_protocol::{OnDisconnect, ResponseItem, ThreadItem};
 
-use super::noting::Attempts;
+use super::noting::TakenUp;
 use super::running_turn::QueuedTurn;
 use super::state::Thread;
 use crate::message::message;
@@ -13,7 +13,7 @@ use crate::recorded_turn::RecordedTurn;
 use crate::refusal::Refusal;
 use crate::tool_call::Call;
 use crate::turn::{AnswerWork, CallState, RecoveredCall, RecoveredTurn, TurnInput, Work};
-use crate::turn_notes::{NotedInput, NotedTurnInput, NotedWork, UnfinishedTurn};
+use crate::turn_notes::{NotedInput, NotedTurnInput, NotedWork, TurnNote, UnfinishedTurn};
 
 /// How often a turn is taken up again that records nothing in between. A turn that ends its process must not do so for
 /// ever.
@@ -58,13 +58,18 @@ impl Thread {
         if recorded.ended {
             return Ok(());
         }
-        let attempts = match started.attempts > 0 && started.records == recorded.records {
+        let count = match started.attempts > 0 && started.records == recorded.records {
             true => started.attempts + 1,
             false => 1,
         };
-        let attempts = Attempts { count: attempts, records: recorded.records };
+        let given = inputs.iter().cloned().map(TurnNote::Input);
+        let begun = calls.iter().map(|(call_id, item)| TurnNote::CallStarted {
+            call_id: call_id.clone(),
+            item: item.clone().map(Box::new),
+        });
+        let taken_up = TakenUp { count, records: recorded.records, notes: given.chain(begun).collect() };
         let started_at = Timestamp::from_millisecond(started.started_at_ms).unwrap_or_else(|_| Timestamp::now());
-        let interrupted = attempts.count > MAX_ATTEMPTS
+        let interrupted = count > MAX_ATTEMPTS
             || started.thread.on_disconnect == OnDisconnect::Interrupt
             || started.work == NotedWork::Other;
         let mut items: HashMap<_, _> = calls.into_iter().collect();
@@ -104,7 +109,7 @@ impl Thread {
         // What was asked is asked under the same ids, and what was decided counts.
         self.events.recall_approvals(&turn_id).await?;
         let prepared = self.prepare_turn().await?;
-        self.note_turn(&turn_id, started_at, &mut work, queued_message, attempts).await?;
+        self.note_turn(&turn_id, started_at, &mut work, queued_message, taken_up).await?;
         tracing::info!(thread = %self.id, turn = %turn_id, interrupted, "an unfinished turn is taken up");
         self.launch_recovered(prepared, turn_id, work, Some(Box::new(recovered))).await;
         if let Some(running) = &mut self.running {

@@ -16,6 +16,9 @@ const FOLDER: &str = "loomd/turns";
 /// The end of the file names.
 const EXTENSION: &str = "jsonl";
 
+/// The most bytes that are written on the calling thread.
+const SMALL: usize = 64 * 1024;
+
 /// The most bytes of a file that are read. What a turn notes is far below it.
 const MAX_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -37,12 +40,12 @@ impl FileTurnNotes {
 impl TurnNotes for FileTurnNotes {
     fn replace(&self, id: ThreadId, lines: Vec<u8>) -> Answer<'_, ()> {
         let path = self.path(id);
-        Box::pin(off_thread(move || replace(&path, &lines).map_err(Error::io(&path))))
+        Box::pin(written(lines.len(), move || replace(&path, &lines).map_err(Error::io(&path))))
     }
 
     fn add(&self, id: ThreadId, line: Vec<u8>) -> Answer<'_, ()> {
         let path = self.path(id);
-        Box::pin(off_thread(move || append(&path, &line).map_err(Error::io(&path))))
+        Box::pin(written(line.len(), move || append(&path, &line).map_err(Error::io(&path))))
     }
 
     fn read(&self, id: ThreadId) -> Answer<'_, Vec<u8>> {
@@ -52,7 +55,7 @@ impl TurnNotes for FileTurnNotes {
 
     fn remove(&self, id: ThreadId) -> Answer<'_, ()> {
         let path = self.path(id);
-        Box::pin(off_thread(move || match fs::remove_file(&path) {
+        Box::pin(written(0, move || match fs::remove_file(&path) {
             Err(error) if !is_missing(&error) => Err(Error::io(&path)(error)),
             _ => Ok(()),
         }))
@@ -62,6 +65,11 @@ impl TurnNotes for FileTurnNotes {
         let folder = self.folder.clone();
         Box::pin(off_thread(move || list(&folder)))
     }
+}
+
+/// Does a small write on the calling thread, as with rollouts: the hop to another thread would take longer.
+async fn written(bytes: usize, write: impl FnOnce() -> Result<()> + Send + 'static) -> Result<()> {
+    if bytes <= SMALL { write() } else { off_thread(write).await }
 }
 
 /// Replaces the file. A process that is killed meanwhile leaves the old or the new one.
