@@ -61,6 +61,8 @@ pub(crate) struct EventLog {
 struct LogState {
     /// The id before the first event.
     first: EventId,
+    /// Ids below it are of earlier holders of the thread's lease, or may be.
+    own: EventId,
     last: EventId,
     recent: RecentEvents,
     /// Replaced when it changes, so that a publisher takes it without a copy.
@@ -89,7 +91,7 @@ impl LogState {
         if id > self.last {
             return Err(ThreadReplayReason::UnknownEvent);
         }
-        let too_old = if id < self.first { ThreadReplayReason::NotLoaded } else { ThreadReplayReason::TooOld };
+        let too_old = if id < self.own { ThreadReplayReason::NotLoaded } else { ThreadReplayReason::TooOld };
         self.recent.after(id).ok_or(too_old)
     }
 
@@ -126,6 +128,7 @@ impl EventLog {
         let last = EventId::before(epoch);
         let state = LogState {
             first: last,
+            own: last,
             last,
             recent: RecentEvents::new(last, budget),
             subscribers: subscribers.into(),
@@ -243,7 +246,12 @@ impl EventLog {
     /// Raises the ids of later events above those of every earlier holder of the thread's lease.
     pub fn follow_lease(&self, epoch: u64) {
         let mut state = self.state.lock();
-        state.last = state.last.max(EventId::before_lease(epoch));
+        let before = EventId::before_lease(epoch);
+        if before > state.last {
+            // An id in between is of an earlier holder, whose events are not known here.
+            (state.last, state.own) = (before, before);
+            state.recent.clear(before);
+        }
     }
 
     /// Drops the events that are kept.

@@ -450,7 +450,7 @@ async fn an_open_approval_is_sent_once_to_a_client_that_comes_back_whether_it_ha
 }
 
 #[tokio::test]
-async fn ids_follow_the_lease_when_the_clock_was_set_back_and_events_before_are_still_known() {
+async fn ids_follow_the_lease_when_it_is_ahead_of_the_clock_and_events_of_earlier_holders_are_not_taken_for_known() {
     let received = Arc::default();
     let events = log(&received, &[1]);
     events.publish(status()).await;
@@ -462,7 +462,13 @@ async fn ids_follow_the_lease_when_the_clock_was_set_back_and_events_before_are_
     events.follow_lease(lease);
     events.publish(status()).await;
     assert_eq!(ids(&received, 1)[2], EventId::before_lease(lease).next());
-    assert_eq!(events.after(first).map(|events| events.len()), Some(2));
+    let of_earlier_holder = EventId::before_lease(lease - 1).next();
+    assert!(first < of_earlier_holder && of_earlier_holder < EventId::before_lease(lease));
+    for unknown in [first, of_earlier_holder] {
+        assert!(events.after(unknown).is_none());
+        assert_eq!(rejoin(&events, 2, unknown).await, Some(MissedEvents::Unknown(ThreadReplayReason::NotLoaded)));
+    }
+    assert_eq!(events.after(EventId::before_lease(lease)).map(|events| events.len()), Some(1));
     events.follow_lease(u64::MAX);
     events.publish(status()).await;
     events.publish(status()).await;
