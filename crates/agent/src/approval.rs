@@ -199,7 +199,7 @@ pub(crate) struct Decided {
 }
 
 impl Decided {
-    /// A decision that nobody is waited for.
+    /// A decision without a decider, whose storing is not waited for.
     pub fn settled(decision: ApprovalDecision) -> Self {
         let by = Decider { connection: String::new(), client: None, role: None };
         Self { decision, by, stored: oneshot::channel().0 }

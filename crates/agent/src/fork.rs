@@ -16,8 +16,8 @@ use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, full, new_meta};
-use crate::turns::{Turns, interrupt_open};
+use crate::threads::{PreparedThread, Source, Threads, new_meta};
+use crate::turns::{Turns, full, interrupt_open};
 use crate::view::{Persistence, View};
 
 /// The size of the chunks that are copied.

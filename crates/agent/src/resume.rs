@@ -14,7 +14,8 @@ use crate::message::text_of;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, full, new_meta};
+use crate::threads::{PreparedThread, Source, Threads, new_meta};
+use crate::turns::full;
 use crate::view::{Persistence, View};
 use crate::{git, history, markers};
 

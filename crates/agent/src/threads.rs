@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use jiff::Timestamp;
-use loomd_protocol::{
-    OnDisconnect, Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus, TurnItemsView,
-};
+use loomd_protocol::{OnDisconnect, Thread as WireThread, ThreadHistoryMode, ThreadStatus, ThreadUnsubscribeStatus};
 use loomd_store::rollout::{BaseInstructions, SessionMeta, Source as Origin, now};
 use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId, WorkStore};
@@ -37,6 +35,7 @@ use crate::thread::{Elicit, LoadReason, Memory, Op, Opened, ReloadMcpServers, Re
 use crate::tools::{BuiltInTools, ClientTools, McpTools, Role, ThreadTools, ToolSource};
 use crate::trace::conversation_starts;
 use crate::turn_notes::Notes;
+use crate::turns::full;
 use crate::view::{Persistence, View};
 
 /// The size of a thread's request queue. Senders wait when it is full.
@@ -654,13 +653,6 @@ pub(crate) fn has_turns(id: ThreadId, loaded: &LoadedThread) -> Result<(), Refus
         Persistence::Pending => Err(Refusal::invalid(format!(
             "thread {id} is not materialized yet; includeTurns is unavailable before first user message"
         ))),
-    }
-}
-
-/// Marks turns as having all of their items.
-pub(crate) fn full(turns: &mut [loomd_protocol::Turn]) {
-    for turn in turns {
-        turn.items_view = Some(TurnItemsView::Full);
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) enum TurnNote {
     Unqueued { turn_id: String },
     /// Input that the running turn was given.
     Input(NotedInput),
+    /// What the running turn does from now on when the last client is disconnected.
+    OnDisconnect { policy: OnDisconnect },
     /// The effects of a call begin. `item` is the item as it was last shown.
     CallStarted { call_id: String, item: Option<Box<ThreadItem>> },
 }
@@ -148,6 +150,7 @@ impl UnfinishedTurn {
                 TurnNote::Queued { turn_id, work } => turn.queued.push((turn_id, work)),
                 TurnNote::Unqueued { turn_id } => turn.queued.retain(|(queued, _)| *queued != turn_id),
                 TurnNote::Input(input) => turn.inputs.push(input),
+                TurnNote::OnDisconnect { policy } => turn.started.thread.on_disconnect = policy,
                 TurnNote::CallStarted { call_id, item } => turn.calls.push((call_id, item.map(|item| *item))),
             }
         }
@@ -233,10 +236,11 @@ mod tests {
             json!({ "note": "queued", "turn_id": "r", "work": { "kind": "compact" } }),
             json!({ "note": "callStarted", "call_id": "c", "item": null }),
             json!({ "note": "unqueued", "turn_id": "q" }),
+            json!({ "note": "onDisconnect", "policy": "interrupt" }),
         ]);
         bytes.extend(br#"{"note":"callStarted","call_"#);
         let turn = UnfinishedTurn::parse(&bytes).unwrap();
-        assert_eq!((turn.started.turn_id.as_str(), turn.started.thread.on_disconnect), ("t", OnDisconnect::Pause));
+        assert_eq!((turn.started.turn_id.as_str(), turn.started.thread.on_disconnect), ("t", OnDisconnect::Interrupt));
         assert_eq!(turn.inputs.iter().map(|input| input.id.as_str()).collect::<Vec<_>>(), ["i"]);
         assert_eq!(turn.calls, [("c".to_owned(), None)]);
         assert_eq!(turn.queued, [("r".to_owned(), NotedWork::Compact)]);

@@ -193,7 +193,7 @@ async fn the_default_counts_at_the_deadline_also_when_that_passed_between_two_lo
     let mut open = events.request(patch("left", 1)).await;
     let decided = open.decision().await;
     assert_eq!(resolved(open, decided).await.decision, Some(accept()));
-    assert_eq!(kinds(&received), [] as [&str; 0], "nobody could have decided");
+    assert_eq!(kinds(&received), [] as [&str; 0], "no client could have decided");
     let stored = home.stored().await;
     assert_eq!(home.ends().await, [Some(ApprovalEnd::Expired), Some(ApprovalEnd::Expired)]);
     let by = stored[1].outcome.clone().unwrap().by.unwrap();

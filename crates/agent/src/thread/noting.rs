@@ -2,6 +2,7 @@
 //! turn up.
 
 use jiff::Timestamp;
+use loomd_protocol::OnDisconnect;
 use loomd_store::Durability;
 
 use super::running_turn::QueuedTurn;
@@ -95,6 +96,15 @@ impl Thread {
     /// Notes input that the running turn is about to be given.
     pub(super) async fn note_input(&self, input: &mut UserMessageInput) -> Result<(), Refusal> {
         self.note(|| TurnNote::Input(input.noted())).await
+    }
+
+    /// Changes what a running turn does when the last client is disconnected, and notes that.
+    pub(super) async fn set_on_disconnect(&self, policy: OnDisconnect) -> Result<(), Refusal> {
+        if self.running.is_some() && policy != self.disconnect.get() {
+            self.note(|| TurnNote::OnDisconnect { policy }).await?;
+        }
+        self.disconnect.set(policy);
+        Ok(())
     }
 
     /// Notes a turn that is about to wait for the running one.

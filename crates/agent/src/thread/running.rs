@@ -595,7 +595,7 @@ impl Thread {
             self.begin_idle_work().await;
         }
         self.remove_notes().await;
-        // Those of turns that a killed process left, and that nobody took up.
+        // Those of turns that a killed process left unfinished and no process has taken up.
         self.events.cancel_stale_approvals().await;
     }
 

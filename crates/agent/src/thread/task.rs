@@ -6,7 +6,7 @@ use std::time::Duration;
 use loomd_protocol::{
     OnDisconnect, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
     ThreadReplayReason, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus,
-    Turn as WireTurn, TurnItemsView, TurnStatus,
+    Turn as WireTurn, TurnStatus,
 };
 use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
 use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
@@ -26,7 +26,7 @@ use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
 use crate::turn::usage;
 use crate::turn_notes::UnfinishedTurn;
-use crate::turns::interrupt_open;
+use crate::turns::{full, interrupt_open};
 use crate::view::Persistence;
 
 /// How long an idle thread keeps its conversation in memory. It is read again when needed.
@@ -235,10 +235,14 @@ impl Thread {
     async fn serve(&mut self, op: Op) -> Next {
         match op {
             Op::Join { subscriber, turns, after, on_disconnect, reply } => {
-                if let Some(policy) = on_disconnect {
-                    self.disconnect.set(policy);
+                let changed = match on_disconnect {
+                    Some(policy) => self.set_on_disconnect(policy).await,
+                    None => Ok(()),
+                };
+                match changed {
+                    Ok(()) => self.join(subscriber, turns, after, reply).await,
+                    Err(refusal) => reply(Err(refusal)),
                 }
-                self.join(subscriber, turns, after, reply).await;
             }
             Op::Leave { subscriber, ends, reply, left } => {
                 let next = self.leave(subscriber, ends, reply).await;
@@ -583,9 +587,7 @@ impl Thread {
                 }
                 Some(_) => {}
             }
-            for turn in &mut thread.turns {
-                turn.items_view = Some(TurnItemsView::Full);
-            }
+            full(&mut thread.turns);
         }
         Ok(thread)
     }

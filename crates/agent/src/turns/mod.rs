@@ -13,7 +13,7 @@ mod item;
 pub use closed::ClosedTurns;
 pub(crate) use ended::{end_event, file_change};
 pub(crate) use item::{completed as completed_item, user_message};
-use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnStatus};
+use loomd_protocol::{CodexErrorInfo, ThreadItem, Turn, TurnError, TurnItemsView, TurnStatus};
 use loomd_store::rollout::{self, Event, Line, LineHeader, Record, TurnTimes};
 use loomd_store::{Position, ThreadId};
 use uuid::Uuid;
@@ -391,5 +391,12 @@ pub fn interrupt_open(turns: &mut [Turn]) {
         if turn.status == TurnStatus::InProgress {
             turn.status = TurnStatus::Interrupted;
         }
+    }
+}
+
+/// Marks turns as having all of their items.
+pub(crate) fn full(turns: &mut [Turn]) {
+    for turn in turns {
+        turn.items_view = Some(TurnItemsView::Full);
     }
 }
