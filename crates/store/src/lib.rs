@@ -15,6 +15,7 @@ pub mod path;
 mod position;
 pub mod rollout;
 pub mod search;
+mod shared;
 mod signature;
 mod store;
 #[cfg(feature = "suite")]
@@ -32,6 +33,7 @@ pub use head::{Head, preview, read as read_head, slim as slim_meta};
 pub use list::{BadCursor, BadQuery, Cursor, Kind, ListQuery, Page, cwd_spellings, page_limit};
 pub use memory::MemoryStore;
 pub use position::Position;
+pub use shared::{NodeFacts, NodeRow, PoolFigures, SharedStore, Taking};
 pub use store::{Answer, Appended, Durability, FileBacked, Lease, Reader, Store, TurnNotes, Writer};
 pub use thread::StoredThread;
 pub use thread_id::ThreadId;

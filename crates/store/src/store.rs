@@ -11,7 +11,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::search::{SearchPage, SearchQuery};
-use crate::{Batch, GitPatch, ListQuery, Page, Position, Result, StoredThread, ThreadId, Window, WorkStore};
+use crate::{
+    Batch, GitPatch, ListQuery, Page, Position, Result, SharedStore, StoredThread, ThreadId, Window, WorkStore,
+};
 
 /// The result of a store operation, later. Dropping it before it is ready never leaves half a change behind.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
@@ -66,6 +68,11 @@ pub trait Store: Send + Sync {
 
     /// The notes about unfinished turns; `None` for a store that keeps none.
     fn turn_notes(&self) -> Option<&dyn TurnNotes> {
+        None
+    }
+
+    /// What only a store that several nodes share can do; `None` for other stores.
+    fn shared(&self) -> Option<&dyn SharedStore> {
         None
     }
 
