@@ -31,6 +31,7 @@ use crate::metering::Metering;
 use crate::open::{
     ClientIdentity, Enforcement, Models, Opener, Replay, Requested, Restore, ThreadOverrides, check_dynamic_tools,
 };
+use crate::ownership::Ownership;
 use crate::refusal::Refusal;
 use crate::resume::ResumeSource;
 use crate::resumed::{InitialPage, Resumed, ResumedPages};
@@ -56,6 +57,8 @@ pub struct AgentOptions {
     pub telemetry: Telemetry,
     /// Runs one stored thread again and changes nothing.
     pub replay: Option<Replay>,
+    /// Which threads may be loaded, where several processes share the store.
+    pub ownership: Option<Arc<dyn Ownership>>,
 }
 
 /// Threads, and what they are opened with.
@@ -123,11 +126,14 @@ pub struct ForkThread {
 
 impl Agent {
     pub fn new(options: AgentOptions) -> Self {
-        let AgentOptions { sources, store, event_sink, http, account, mcp, apps, telemetry, replay } = options;
+        let AgentOptions { sources, store, event_sink, http, account, mcp, apps, telemetry, replay, ownership } =
+            options;
         let home = replay.as_ref().map_or_else(|| sources.home.to_path_buf(), |replay| replay.home.clone());
         let models = Models::new(account, replay.as_ref());
         let extensions = Arc::new(Extensions::new(Arc::clone(&sources), replay.is_some()));
-        let mut services = Services::new(home, http, Environment::of_this_process()).with_telemetry(telemetry);
+        let mut services = Services::new(home, http, Environment::of_this_process())
+            .with_telemetry(telemetry)
+            .with_ownership(ownership);
         if let Some(servers) = mcp {
             services = services.with_mcp(Arc::new(McpServices { servers, sources: Arc::clone(&sources), apps }));
         }

@@ -324,6 +324,7 @@ fn new_meta(child: &ChildThread, id: ThreadId, nickname: &str) -> SessionMeta {
         preview: None,
         git: None,
         budget: None,
+        placement: Vec::new(),
     }
 }
 

@@ -20,7 +20,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use loomd_protocol::{ServerNotification, ThreadItem, ThreadReplayReason};
 use parking_lot::Mutex;
@@ -54,6 +54,8 @@ pub(crate) struct EventLog {
     tail_sent: Notify,
     /// A client has subscribed.
     subscribed: Notify,
+    /// Nothing more is sent: the thread is another process's.
+    silent: AtomicBool,
     /// The approvals of the thread, open and decided.
     pub kept: Arc<KeptApprovals>,
 }
@@ -143,6 +145,7 @@ impl EventLog {
             tail: AtomicUsize::new(0),
             tail_sent: Notify::new(),
             subscribed: Notify::new(),
+            silent: AtomicBool::new(false),
             kept: Arc::default(),
         }
     }
@@ -170,14 +173,16 @@ impl EventLog {
             (self.append(&mut state, EventKind::Notification(Arc::new(notification))), Arc::clone(&state.subscribers))
         };
         if !to.is_empty() {
-            self.sink.send(Audience::Only(&to), &event).await;
+            self.send(Audience::Only(&to), &event).await;
         }
     }
 
     /// Sends a notification to certain clients, after what was published before. It is no event of the thread.
     pub async fn notify(&self, subscribers: &[Subscriber], notification: ServerNotification) {
         let _order = self.ordered().await;
-        self.sink.notify(subscribers, notification).await;
+        if !self.is_silent() {
+            self.sink.notify(subscribers, notification).await;
+        }
     }
 
     /// Publishes a notification to every client of the server.
@@ -193,7 +198,7 @@ impl EventLog {
             let mut state = self.state.lock();
             (self.append(&mut state, EventKind::Notification(Arc::new(notification))), state.joining())
         };
-        self.sink.send(Audience::EveryoneBut(&joining), &event).await;
+        self.send(Audience::EveryoneBut(&joining), &event).await;
     }
 
     /// The clients that have subscribed or are about to.
@@ -241,6 +246,31 @@ impl EventLog {
     /// The id before the first event, which no other load of the thread has.
     pub fn epoch(&self) -> String {
         self.state.lock().first.to_string()
+    }
+
+    /// Begins with the ids of an ownership, before the first event. Several processes number the events of a thread by the
+    /// epochs of their store alone: their clocks may differ.
+    pub fn begin_at(&self, epoch: u64) {
+        let mut state = self.state.lock();
+        let before = EventId::before_lease(epoch);
+        (state.first, state.last, state.own) = (before, before, before);
+        state.recent.clear(before);
+    }
+
+    /// Sends nothing from now on.
+    pub fn silence(&self) {
+        self.silent.store(true, Ordering::Release);
+    }
+
+    fn is_silent(&self) -> bool {
+        self.silent.load(Ordering::Acquire)
+    }
+
+    /// Sends an event that has its id.
+    async fn send(&self, to: Audience<'_>, event: &Event) {
+        if !self.is_silent() {
+            self.sink.send(to, event).await;
+        }
     }
 
     /// Raises the ids of later events above those of every earlier holder of the thread's lease.

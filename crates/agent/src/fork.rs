@@ -196,6 +196,7 @@ impl Threads {
         let basis = Basis { thread: stored, last_turn: last_turn.as_ref(), changed: changed.as_ref() };
         let resolved = resolve(Some(basis))?;
         let mut meta = new_meta(form.id.unwrap_or_else(ThreadId::new), &resolved);
+        meta.placement.clone_from(&stored.meta.placement);
         let ResolvedSettings { settings, profile, on_disconnect, .. } = resolved;
         if form.ephemeral {
             let (mut thread, reader) = self.unstored(&meta, &settings, Persistence::Ephemeral);

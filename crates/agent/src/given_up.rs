@@ -6,7 +6,7 @@ use loomd_protocol::{
 };
 
 /// The completed form of an item that was open when its turn ended.
-pub(crate) fn given_up(mut item: ThreadItem) -> ThreadItem {
+pub fn given_up(mut item: ThreadItem) -> ThreadItem {
     match &mut item {
         ThreadItem::CommandExecution { status, exit_code, .. } => {
             *status = CommandExecutionStatus::Failed;

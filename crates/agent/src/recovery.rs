@@ -51,10 +51,30 @@ impl Agent {
     }
 }
 
+impl Agent {
+    /// Notes the turns of all threads from now on, for the processes that share the store.
+    pub fn note_turns(&self) {
+        self.threads().services.note_turns();
+    }
+
+    /// Takes up the unfinished turn of a thread that this process owns, if it has one and is not loaded.
+    pub async fn take_up(&self, id: ThreadId) -> Result<(), Refusal> {
+        let lane = self.threads().lanes.enter(id).await;
+        if self.threads().is_loaded(id) {
+            return Ok(());
+        }
+        recover(self.threads(), self.opener(), id, lane).await
+    }
+}
+
 /// Loads a thread and goes on with its turn. The lane is held until the turn runs.
 async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: LaneGuard) -> Result<(), Refusal> {
     let Some(notes) = threads.store.turn_notes() else { return Ok(()) };
-    let Some(unfinished) = UnfinishedTurn::parse(&notes.read(id).await?) else {
+    let lines = notes.read(id).await?;
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let Some(unfinished) = UnfinishedTurn::parse(&lines) else {
         tracing::warn!(thread = %id, "the notes about a turn are invalid and are removed");
         return Ok(notes.remove(id).await?);
     };

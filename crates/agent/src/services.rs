@@ -14,6 +14,7 @@ use crate::event_log::EventBudget;
 use crate::images::Images;
 use crate::mcp::McpServices;
 use crate::metering::Metering;
+use crate::ownership::Ownership;
 use crate::replay::ReplaySession;
 
 pub struct Services {
@@ -35,6 +36,8 @@ pub struct Services {
     pub metering: Arc<Metering>,
     /// The exporters of spans, log events and metrics.
     pub telemetry: Telemetry,
+    /// Which threads may be loaded here; `None`: all.
+    pub(crate) ownership: Option<Arc<dyn Ownership>>,
     shell: OnceLock<Shell>,
     /// Whether unfinished turns are noted for other processes.
     notes_turns: AtomicBool,
@@ -53,6 +56,7 @@ impl Services {
             event_budget: Arc::default(),
             mcp: None,
             replayed: None,
+            ownership: None,
             shell: OnceLock::new(),
             notes_turns: AtomicBool::new(false),
         }
@@ -75,6 +79,11 @@ impl Services {
     /// With exporters of telemetry.
     pub fn with_telemetry(self, telemetry: Telemetry) -> Self {
         Self { telemetry, ..self }
+    }
+
+    /// With threads that several processes share.
+    pub fn with_ownership(self, ownership: Option<Arc<dyn Ownership>>) -> Self {
+        Self { ownership, ..self }
     }
 
     /// With MCP servers.

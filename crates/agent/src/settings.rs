@@ -236,6 +236,8 @@ pub struct ResolvedSettings {
     pub thread_source: Option<String>,
     /// What a new thread may spend.
     pub budget: Option<Budget>,
+    /// Labels that a node must have to run the thread.
+    pub placement: Vec<String>,
     /// What a running turn does when the last client is disconnected.
     pub on_disconnect: OnDisconnect,
     /// Notices about the configuration, published after `thread/started`.

@@ -26,6 +26,7 @@ use crate::guard::Guard;
 use crate::history;
 use crate::hooks::ThreadHooks;
 use crate::lanes::Lanes;
+use crate::let_go::LetGo;
 use crate::mcp::ThreadServers;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
@@ -74,6 +75,7 @@ pub(crate) struct LoadedThread {
     pub profile: Arc<Profile>,
     pub mcp: Arc<ThreadServers>,
     pub goals: Arc<GoalCx>,
+    pub let_go: Arc<LetGo>,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -97,6 +99,9 @@ impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(threads) = self.threads.upgrade() {
             threads.loaded.lock().remove(&self.id);
+            if let Some(ownership) = &threads.services.ownership {
+                ownership.unloaded(self.id);
+            }
         }
     }
 }
@@ -331,6 +336,28 @@ impl Threads {
         .await;
     }
 
+    /// Stops a thread that is another process's now: nothing of it is sent or written from now on. Its subscribers.
+    pub fn abandon(&self, id: ThreadId) -> Vec<Subscriber> {
+        let Some(loaded) = self.get(id) else { return Vec::new() };
+        loaded.events.silence();
+        loaded.let_go.abandon();
+        loaded.events.subscribers()
+    }
+
+    /// Gives a thread up for another process after its running step, or after a bound; its subscribers, once it is
+    /// unloaded.
+    pub async fn let_go(&self, id: ThreadId) -> Vec<Subscriber> {
+        let Some(loaded) = self.get(id) else { return Vec::new() };
+        loaded.let_go.want();
+        loaded.ops.closed().await;
+        loaded.events.subscribers()
+    }
+
+    /// The status of every loaded thread.
+    pub fn statuses(&self) -> Vec<(ThreadId, ThreadStatus)> {
+        self.lock().iter().map(|(id, loaded)| (*id, loaded.view.status())).collect()
+    }
+
     /// Has every loaded thread read its MCP servers again.
     pub(crate) async fn reload_mcp_servers(&self, load: ReloadMcpServers) {
         let loaded: Vec<LoadedThread> = self.lock().values().cloned().collect();
@@ -496,6 +523,7 @@ impl Threads {
             stale_notes: notes.filter(|_| !self.services.notes_turns()),
             taken_up: HashSet::new(),
             disconnect: Arc::new(DisconnectPolicy::new(on_disconnect)),
+            let_go: Arc::default(),
             left: None,
             watched: None,
         };
@@ -522,8 +550,9 @@ impl Threads {
             });
             return;
         }
-        let goals = Arc::clone(&thread.goals);
-        loaded.insert(id, LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals });
+        let (goals, let_go) = (Arc::clone(&thread.goals), Arc::clone(&thread.let_go));
+        let entry = LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals, let_go };
+        loaded.insert(id, entry);
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let extensions = &thread.profile.extensions;
@@ -595,9 +624,15 @@ impl Threads {
     /// A stored thread as clients see it, with its live status.
     pub(crate) fn wire(&self, stored: &StoredThread, provider: &str) -> WireThread {
         let mut thread = stored.to_wire(provider);
-        if let Some(loaded) = self.get(stored.id()) {
-            thread.status = loaded.view.status();
-            loaded.view.dress(&mut thread);
+        match (self.get(stored.id()), &self.services.ownership) {
+            (Some(loaded), _) => {
+                thread.status = loaded.view.status();
+                loaded.view.dress(&mut thread);
+            }
+            (None, Some(ownership)) => {
+                thread.status = ownership.status_elsewhere(stored.id()).unwrap_or(thread.status);
+            }
+            (None, None) => {}
         }
         thread
     }
@@ -679,6 +714,7 @@ pub(crate) fn new_meta(id: ThreadId, resolved: &ResolvedSettings) -> SessionMeta
         preview: None,
         git: None,
         budget: resolved.budget.clone(),
+        placement: resolved.placement.clone(),
     }
 }
 

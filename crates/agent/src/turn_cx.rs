@@ -26,6 +26,7 @@ use crate::denials::Denials;
 use crate::disconnect_policy::DisconnectPolicy;
 use crate::event_log::EventLog;
 use crate::grants::Grants;
+use crate::let_go::LetGo;
 use crate::metering::Spending;
 use crate::realtime_link::RealtimeLink;
 use crate::recorder::Recorder;
@@ -63,6 +64,8 @@ pub(crate) struct TurnCx {
     pub notes: Option<Notes>,
     /// What the turn does while no client watches it.
     pub disconnect: Arc<DisconnectPolicy>,
+    /// How the thread is given up for another process.
+    pub let_go: Arc<LetGo>,
     /// Cancelled to interrupt the turn.
     pub cancel: CancellationToken,
     /// Cancelled when the turn has ended.
@@ -160,6 +163,7 @@ impl TurnCx {
             trace,
             notes,
             disconnect,
+            let_go: Arc::default(),
             cancel,
             over: CancellationToken::new(),
             log: Arc::new(Log { recorder: tokio::sync::Mutex::new(recorder), broken: Mutex::default() }),
@@ -248,6 +252,7 @@ impl TurnCx {
             trace: Arc::clone(&self.trace),
             notes: self.notes.clone(),
             disconnect: Arc::clone(&self.disconnect),
+            let_go: Arc::clone(&self.let_go),
             cancel: self.cancel.clone(),
             over: self.over.clone(),
             log: Arc::clone(&self.log),
@@ -301,6 +306,7 @@ impl TurnCx {
             decided = open.decision() => decided,
             () = self.cancel.cancelled() => None,
             () = pointless => None,
+            () = self.let_go.while_waiting() => None,
         };
         let resolution = open.settle(decided).await;
         traced.end(resolution.decision.as_ref());
@@ -321,6 +327,15 @@ impl TurnCx {
             }
         }
         true
+    }
+
+    /// Waits for as long as the thread is being given up. Returns false when the turn is interrupted.
+    pub async fn may_step(&self) -> bool {
+        tokio::select! {
+            biased;
+            () = self.let_go.before_step() => true,
+            () = self.cancel.cancelled() => false,
+        }
     }
 
     /// Notes that the effects of a call begin: whatever becomes of this process, the call is not carried out again. The

@@ -288,6 +288,7 @@ server_notifications! {
     gated ThreadSettingsUpdated "thread/settings/updated" (ThreadSettingsUpdatedNotification);
     newer ThreadReverted "thread/reverted" (ThreadRevertedNotification);
     plain ThreadClosed "thread/closed" (ThreadClosedNotification);
+    plain ServerDraining "server/draining" (ServerDrainingNotification);
     plain SkillsChanged "skills/changed" (SkillsChangedNotification);
     plain ThreadNameUpdated "thread/name/updated" (ThreadNameUpdatedNotification);
     newer ThreadGoalUpdated "thread/goal/updated" (ThreadGoalUpdatedNotification);

@@ -97,6 +97,12 @@ impl AnswerSlot {
         }
     }
 
+    /// The request was answered by other means.
+    pub fn answered_elsewhere(&self) {
+        self.succeeded.store(true, Ordering::Relaxed);
+        self.id.lock().take();
+    }
+
     /// Sends an error unless the request was answered or a responder was taken.
     pub fn refuse(&self, error: &RpcError) {
         let id = self.id.lock().take();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use loomd_accounts::{Accounts, Options as AccountOptions};
-use loomd_agent::{Agent, AgentOptions, EventSink, Replay, Subscriber, Threads, working_directory};
+use loomd_agent::{Agent, AgentOptions, EventSink, Ownership, Replay, Subscriber, Threads, working_directory};
 use loomd_config::config_toml::RecoverTurns;
 use loomd_config::{ConfigSources, LoadRequest, LoadedConfig};
 use loomd_exec::Environment;
@@ -13,9 +13,12 @@ use loomd_mcp::{ClientInfo, Servers, ServersOptions};
 use loomd_mcp_oauth::McpOauth;
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
-use loomd_protocol::{AbsolutePathBuf, ConfigWarningNotification, ServerNotification, TextPosition, TextRange};
+use loomd_protocol::{
+    AbsolutePathBuf, ConfigWarningNotification, ServerDrainingNotification, ServerNotification, TextPosition, TextRange,
+    ThreadClosedNotification,
+};
 use loomd_search::SearchSubscriber;
-use loomd_store::{FileStore, Options};
+use loomd_store::{FileStore, Options, Store, ThreadId};
 use loomd_telemetry::Telemetry;
 
 use crate::apps::AppsOfAccount;
@@ -25,6 +28,10 @@ use crate::connections::{ConnectionId, Connections};
 use crate::events::ConnectionEventSink;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
+use crate::link::RELEASED;
+use crate::nodes::{LiveUntil, NodeHost, NodeOptions, NodeOwnership, Nodes};
+use crate::observer::observe;
+use crate::outbound::Notification;
 use crate::plugins::{Plugins, start_curated_sync};
 use crate::requests::RequestCount;
 use crate::search::Search;
@@ -56,7 +63,11 @@ pub struct App {
     recover_turns: RecoverTurns,
     /// Whether listeners answer `/metrics`; `None`: those that are reachable from this machine only.
     pub(crate) metrics: Option<bool>,
-    store: FileStore,
+    store: Arc<dyn Store>,
+    /// The store, if it keeps threads in files.
+    file_store: Option<FileStore>,
+    /// This process as a node, where several share the store.
+    pub(crate) nodes: Option<Arc<Nodes>>,
     started: AtomicBool,
     is_replay: bool,
 }
@@ -64,8 +75,8 @@ pub struct App {
 impl App {
     /// `config` is the configuration at start, or the defaults where it could not be used.
     pub fn new(sources: ConfigSources, config: &LoadedConfig, warnings: Vec<ConfigWarningNotification>) -> Self {
-        let options = store_options(&sources, config);
-        Self::with(sources, config, warnings, options, Telemetry::default(), None)
+        let store = ChosenStore::Files(store_options(&sources, config));
+        Self::with(sources, config, warnings, store, Telemetry::default(), None)
     }
 
     /// The same, with exporters of telemetry.
@@ -75,21 +86,33 @@ impl App {
         warnings: Vec<ConfigWarningNotification>,
         telemetry: Telemetry,
     ) -> Self {
-        let options = store_options(&sources, config);
-        Self::with(sources, config, warnings, options, telemetry, None)
+        let store = ChosenStore::Files(store_options(&sources, config));
+        Self::with(sources, config, warnings, store, telemetry, None)
+    }
+
+    /// The state of a node: one of several servers that share a store.
+    pub fn sharing(
+        sources: ConfigSources,
+        config: &LoadedConfig,
+        warnings: Vec<ConfigWarningNotification>,
+        telemetry: Telemetry,
+        store: Arc<dyn Store>,
+        node: NodeOptions,
+    ) -> Self {
+        Self::with(sources, config, warnings, ChosenStore::Shared(store, node), telemetry, None)
     }
 
     /// The state of a server that only replays a thread.
     pub fn replaying(sources: ConfigSources, config: &LoadedConfig, replay: Replay) -> Self {
         let options = Options { home: replay.home.clone(), sqlite_home: None };
-        Self::with(sources, config, Vec::new(), options, Telemetry::default(), Some(replay))
+        Self::with(sources, config, Vec::new(), ChosenStore::Files(options), Telemetry::default(), Some(replay))
     }
 
     fn with(
         sources: ConfigSources,
         config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
-        options: Options,
+        store: ChosenStore,
         telemetry: Telemetry,
         replay: Option<Replay>,
     ) -> Self {
@@ -109,19 +132,31 @@ impl App {
             Accounts::new(AccountOptions::new(&sources.home, config, &environment), Arc::clone(&http), Arc::new(host));
         let apps = Arc::new(AppsOfAccount::new(accounts.clone()));
         let mcp_oauth = McpOauth::new(&sources.home, &config.config, Arc::clone(&http), environment);
-        let store = FileStore::new(options);
+        let (store, file_store, nodes) = match store {
+            ChosenStore::Files(options) => {
+                let files = FileStore::new(options);
+                (Arc::new(files.clone()) as Arc<dyn Store>, Some(files), None)
+            }
+            ChosenStore::Shared(store, node) => (Arc::clone(&store), None, Some(Nodes::new(store, node))),
+        };
+        let live = nodes.as_ref().map(|nodes| Arc::clone(&nodes.live));
+        let ownership = nodes.clone().map(|nodes| Arc::new(NodeOwnership(nodes)) as Arc<dyn Ownership>);
         let is_replay = replay.is_some();
         let agent = Agent::new(AgentOptions {
             sources: Arc::clone(&sources),
-            store: Arc::new(store.clone()),
-            event_sink: Arc::new(event_sink(&connections, &server_requests)),
+            store: Arc::clone(&store),
+            event_sink: Arc::new(event_sink(&connections, &server_requests, live)),
             http: Arc::clone(&http),
             account: Some(Arc::new(accounts.clone())),
             mcp: Some(mcp_servers(&http, &mcp_oauth, Arc::clone(&apps))),
             apps: Some(Arc::clone(&apps) as _),
             telemetry,
             replay,
+            ownership,
         });
+        if nodes.is_some() {
+            agent.note_turns();
+        }
         Self {
             accounts,
             mcp_oauth,
@@ -141,6 +176,8 @@ impl App {
             connections,
             requests: RequestCount::default(),
             store,
+            file_store,
+            nodes,
             started: AtomicBool::new(false),
             is_replay,
         }
@@ -156,6 +193,8 @@ impl App {
     /// served.
     pub(crate) async fn recover_turns(&self, listens: bool) {
         let recovers = match self.recover_turns {
+            // Where several nodes share the turns, each takes up what has no owner.
+            _ if self.nodes.is_some() => false,
             RecoverTurns::Always => true,
             RecoverTurns::Listening => listens,
             RecoverTurns::Never => false,
@@ -173,6 +212,10 @@ impl App {
     /// Ends all turns and unloads all threads, as far as that can be done in bounded time.
     pub(crate) async fn close(&self) {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
+        if let Some(nodes) = &self.nodes {
+            // The others need not wait until the session has expired.
+            _ = tokio::time::timeout(crate::limits::CLOSE, nodes.drain()).await;
+        }
         self.flush().await;
     }
 
@@ -205,7 +248,9 @@ impl App {
         if self.started.swap(true, Ordering::Relaxed) {
             return;
         }
-        self.store.start_indexing();
+        if let Some(files) = &self.file_store {
+            files.start_indexing();
+        }
         let extensions = Arc::clone(self.agent.extensions());
         tokio::task::spawn_blocking(move || extensions.prepare_bundled());
         if !self.is_replay {
@@ -223,8 +268,84 @@ impl App {
 
     /// Sends a notification to every initialized client, except those that opted out.
     pub async fn broadcast(&self, notification: ServerNotification) {
-        event_sink(&self.connections, &self.server_requests).broadcast(notification).await;
+        event_sink(&self.connections, &self.server_requests, None).broadcast(notification).await;
     }
+
+    /// Where threads are kept.
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Joins the nodes that share the store, if several do. `listens_at` is the URL where others reach this one.
+    pub(crate) fn join_nodes(self: &Arc<Self>, listens_at: Option<String>) {
+        let Some(nodes) = &self.nodes else { return };
+        let host: std::sync::Weak<Self> = Arc::downgrade(self);
+        nodes.start(listens_at, host);
+        if nodes.options.token.is_some() {
+            tokio::spawn(observe(Arc::clone(nodes), Arc::clone(&self.connections)));
+        }
+    }
+
+    /// Resolves when the server may end: no turn is running, or all threads are let go for other nodes.
+    pub(crate) async fn drain(&self) {
+        match &self.nodes {
+            None => self.until_idle().await,
+            Some(nodes) => {
+                self.broadcast(ServerNotification::ServerDraining(ServerDrainingNotification {})).await;
+                nodes.drain().await;
+            }
+        }
+    }
+
+    /// Tells other nodes that a thread is no longer this one's; the subscribers that are clients of this node.
+    fn tell_released(&self, id: ThreadId, subscribers: &[Subscriber]) -> Vec<ConnectionId> {
+        let message = serde_json::json!({ "method": RELEASED, "params": { "threadId": id.to_string() } }).to_string();
+        let to: Vec<ConnectionId> = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect();
+        self.connections.send_to_nodes(&to, &message.into())
+    }
+}
+
+impl NodeHost for App {
+    fn stop(&self, id: ThreadId) {
+        let subscribers = self.threads().abandon(id);
+        let clients = self.tell_released(id, &subscribers);
+        let closed = ThreadClosedNotification { thread_id: id.to_string() };
+        let closed = Notification::new(ServerNotification::ThreadClosed(closed));
+        let connections = Arc::clone(&self.connections);
+        tokio::spawn(async move { connections.send_to(clients, &closed).await });
+    }
+
+    fn let_go(self: Arc<Self>, id: ThreadId) {
+        tokio::spawn(async move {
+            let is_loaded = self.threads().is_loaded(id);
+            let subscribers = self.threads().let_go(id).await;
+            if !is_loaded && let Some(nodes) = &self.nodes {
+                NodeOwnership(Arc::clone(nodes)).unloaded(id);
+            }
+            // Clients of this node are told that it drains.
+            self.tell_released(id, &subscribers);
+        });
+    }
+
+    fn take_up(self: Arc<Self>, id: ThreadId) {
+        tokio::spawn(async move {
+            if let Err(refusal) = self.agent.take_up(id).await {
+                tracing::warn!(thread = %id, %refusal, "the unfinished turn of a thread cannot be taken up");
+            }
+            if !self.threads().is_loaded(id)
+                && let Some(nodes) = &self.nodes
+            {
+                NodeOwnership(Arc::clone(nodes)).unloaded(id);
+            }
+        });
+    }
+}
+
+/// Where a server keeps its threads.
+enum ChosenStore {
+    Files(Options),
+    /// A store that several nodes share.
+    Shared(Arc<dyn Store>, NodeOptions),
 }
 
 fn store_options(sources: &ConfigSources, config: &LoadedConfig) -> Options {
@@ -234,8 +355,16 @@ fn store_options(sources: &ConfigSources, config: &LoadedConfig) -> Options {
     }
 }
 
-fn event_sink(connections: &Arc<Connections>, server_requests: &Arc<ServerRequests>) -> ConnectionEventSink {
-    ConnectionEventSink { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests) }
+fn event_sink(
+    connections: &Arc<Connections>,
+    server_requests: &Arc<ServerRequests>,
+    live: Option<Arc<LiveUntil>>,
+) -> ConnectionEventSink {
+    ConnectionEventSink {
+        connections: Arc::clone(connections),
+        server_requests: Arc::clone(server_requests),
+        live,
+    }
 }
 
 /// The connections to MCP servers, none of which is open yet.

@@ -14,9 +14,11 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use loomd_agent::ClientIdentity;
 use loomd_console::Role;
+use loomd_ownership::NodeId;
 use loomd_protocol::{
     ClientRequest, DecodeError, Incoming, InitializeCapabilities, InitializeParams, InitializeResponse, Level,
-    RequestId, RpcError, ServerInfo, ServerNotification, Stability, UNBUILT, W3cTraceContext, encode_error,
+    RequestId, RpcError, ServerInfo, ServerNotification, Stability, ThreadStatusChangedNotification, UNBUILT,
+    W3cTraceContext, encode_error,
 };
 use loomd_telemetry::SpanContext;
 use serde_json::value::RawValue;
@@ -32,8 +34,11 @@ use crate::dispatch::dispatch;
 use crate::identity;
 use crate::in_flight::{InFlight, Kind};
 use crate::limits;
+use crate::link::Links;
+use crate::nodes::Requester;
 use crate::outbound::{Notification, OutboundQueue};
 use crate::processes::Processes;
+use crate::routing::{self, Route};
 use crate::samples::Samples;
 use crate::throttle::{Throttle, short};
 
@@ -46,6 +51,23 @@ pub(crate) enum Inbound {
 
 /// The transport of clients that may be on other machines or belong to other users.
 pub(crate) const REMOTE: &str = "remote websocket";
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct PeerKind {
+    /// Limits what a session of the console may send; other clients are not limited.
+    pub role: Option<Role>,
+    /// Another node that acts for a client, or for itself.
+    pub node: Option<NodePeer>,
+}
+
+/// Another node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NodePeer {
+    pub id: NodeId,
+    /// It acts for itself, and wants to know of all threads.
+    pub is_observer: bool,
+}
 
 /// The source of a connection's messages.
 pub(crate) trait Source: Send {
@@ -63,18 +85,25 @@ pub(crate) trait Source: Send {
 pub(crate) async fn serve(
     app: Arc<App>,
     transport: &'static str,
-    role: Option<Role>,
+    peer: PeerKind,
     mut source: impl Source,
     outbound: Arc<OutboundQueue>,
     stop: CancellationToken,
 ) {
     let id = app.connections.next_id();
     let span = info_span!("connection", rpc.transport = transport, id = id.0);
+    let PeerKind { role, node } = peer;
+    let links = app.nodes.as_ref().map(|nodes| {
+        let (app, nodes) = (Arc::clone(&app), Arc::clone(nodes));
+        Links::new(app, nodes, id, Arc::clone(&outbound), role, transport == REMOTE)
+    });
     let mut connection = Connection {
         app,
         id,
         transport,
         role,
+        node,
+        links,
         outbound,
         client: None,
         requests: InFlight::default(),
@@ -125,6 +154,10 @@ struct Connection {
     transport: &'static str,
     /// Limits what a session of the console may send; other clients are not limited.
     role: Option<Role>,
+    /// The node at the other end.
+    node: Option<NodePeer>,
+    /// The connections to other nodes for this client, where there are several.
+    links: Option<Arc<Links>>,
     outbound: Arc<OutboundQueue>,
     /// Known after the handshake.
     client: Option<Arc<Client>>,
@@ -162,8 +195,13 @@ impl Connection {
                     return self.refuse(&id, RpcError::invalid_request(message));
                 }
                 match ClientRequest::decode(&method, params) {
-                    Ok(ClientRequest::Initialize(params)) => self.initialize(&id, params),
-                    Ok(request) => self.request(id, request, parent).await,
+                    Ok(ClientRequest::Initialize(decoded)) => {
+                        self.initialize(&id, decoded);
+                        if let (Some(links), Some(params), Some(client)) = (&self.links, params, &self.client) {
+                            links.initialized(params.to_owned(), Arc::clone(client));
+                        }
+                    }
+                    Ok(request) => self.request(id, request, params, parent).await,
                     Err(error) => self.refuse(&id, self.not_decoded(&method, error)),
                 }
             }
@@ -198,6 +236,9 @@ impl Connection {
             if let Some(count) = self.unexpected.admit() {
                 warn!(count, "ignoring a response of a session that may only view");
             }
+            return;
+        }
+        if self.links.as_ref().is_some_and(|links| links.answer(id, &answer)) {
             return;
         }
         let by = || decider(self.id, self.client.as_deref(), self.role);
@@ -251,6 +292,7 @@ impl Connection {
             level,
             experimental: capabilities.experimental_api,
             event_ids: capabilities.event_ids,
+            is_node: self.node.is_some(),
             opted_out: capabilities.opt_out_notification_methods.unwrap_or_default().into_iter().collect(),
         });
         let recipient = Recipient { client: Arc::clone(&client), outbound: Arc::clone(&self.outbound) };
@@ -263,10 +305,22 @@ impl Connection {
         self.app.connections.join(self.id, recipient);
         self.app.start_background_work();
         self.client = Some(client);
+        if self.node.is_some_and(|node| node.is_observer) {
+            for (id, status) in self.app.threads().statuses() {
+                let changed = ThreadStatusChangedNotification { thread_id: id.to_string(), status };
+                self.outbound.send_now(&Notification::new(ServerNotification::ThreadStatusChanged(changed)));
+            }
+        }
     }
 
     /// Starts a request. `parent` is the client's position in a trace.
-    async fn request(&mut self, id: RequestId, request: ClientRequest, parent: Option<SpanContext>) {
+    async fn request(
+        &mut self,
+        id: RequestId,
+        request: ClientRequest,
+        params: Option<&RawValue>,
+        parent: Option<SpanContext>,
+    ) {
         let Some(client) = &self.client else {
             return self.refuse(&id, RpcError::invalid_request("Not initialized"));
         };
@@ -302,8 +356,19 @@ impl Connection {
         };
         let method = request.method();
         let kind = Kind::of(method);
+        let by = self.node.map_or(Requester::Client, |node| Requester::Node(node.id));
+        let routed = self.links.as_ref().and_then(|links| {
+            let route = Route::of(by, &request, params, client.event_ids)?;
+            Some((Arc::clone(links), route))
+        });
         let work = async move {
-            let handled = loomd_telemetry::within(parent, dispatch(&cx, request));
+            let handled = async {
+                match routed {
+                    Some((links, route)) => routing::serve(&cx, &links, route, request).await,
+                    None => dispatch(&cx, request).await,
+                }
+            };
+            let handled = loomd_telemetry::within(parent, handled);
             if AssertUnwindSafe(handled).catch_unwind().await.is_err() {
                 error!(method, "a handler panicked");
                 cx.answer.refuse(&RpcError::internal(format!("internal error in {method}")));
@@ -342,6 +407,9 @@ impl Connection {
 
     /// Unregisters the connection, then waits for its requests in progress.
     async fn end(&mut self) {
+        if let Some(links) = &self.links {
+            links.end();
+        }
         self.app.connections.leave(self.id);
         self.app.disconnect(self.id);
         self.end_processes();
@@ -370,6 +438,9 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
+        if let Some(links) = &self.links {
+            links.end();
+        }
         self.app.connections.leave(self.id);
     }
 }
@@ -407,6 +478,8 @@ mod tests {
             id,
             transport: "test",
             role: None,
+            node: None,
+            links: None,
             outbound,
             client: None,
             requests: InFlight::default(),
@@ -460,7 +533,7 @@ mod tests {
         let served = serve(
             Arc::clone(app),
             "test",
-            None,
+            PeerKind::default(),
             Flood(messages.into_iter()),
             Arc::clone(outbound),
             CancellationToken::new(),

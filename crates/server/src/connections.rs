@@ -27,6 +27,8 @@ pub(crate) struct Client {
     pub opted_out: HashSet<String>,
     /// Whether it is sent the ids of events.
     pub event_ids: bool,
+    /// Whether another node acts for the client.
+    pub is_node: bool,
 }
 
 /// A connection that takes part in broadcasts.
@@ -36,12 +38,19 @@ pub(crate) struct Recipient {
     pub outbound: Arc<OutboundQueue>,
 }
 
-impl Recipient {
+impl Client {
+    /// Whether the client is sent a notification.
     pub fn wants(&self, notification: &Notification) -> bool {
         let message = notification.message();
-        !self.client.opted_out.contains(message.method())
-            && self.client.level.has(message)
-            && (self.client.experimental || !message.is_experimental())
+        !self.opted_out.contains(message.method())
+            && self.level.has(message)
+            && (self.experimental || !message.is_experimental())
+    }
+}
+
+impl Recipient {
+    pub fn wants(&self, notification: &Notification) -> bool {
+        self.client.wants(notification)
     }
 }
 
@@ -83,6 +92,30 @@ impl Connections {
             wanted.map(|(_, recipient)| recipient.clone()).collect()
         };
         send(recipients, notification).await;
+    }
+
+    /// Sends to the connections that `is_meant` returns true for, by their id and whether another node acts for them.
+    pub async fn broadcast_to(&self, is_meant: impl Fn(ConnectionId, bool) -> bool, notification: &Notification) {
+        let recipients = {
+            let all = self.lock();
+            let meant = all.iter().filter(|(id, recipient)| is_meant(**id, recipient.client.is_node));
+            meant.filter(|(_, recipient)| recipient.wants(notification)).map(|(_, to)| to.clone()).collect()
+        };
+        send(recipients, notification).await;
+    }
+
+    /// Sends other nodes that act for some connections a message of theirs; the other connections.
+    pub fn send_to_nodes(&self, to: &[ConnectionId], message: &bytes::Bytes) -> Vec<ConnectionId> {
+        let all = self.lock();
+        let mut others = Vec::new();
+        for id in to {
+            match all.get(id) {
+                Some(recipient) if recipient.client.is_node => recipient.outbound.request(message.clone()),
+                Some(_) => others.push(*id),
+                None => {}
+            }
+        }
+        others
     }
 
     /// Sends to some connections; skips those that have ended.

@@ -6,6 +6,7 @@ use loomd_agent::{Approval, Audience, Event, EventId, EventKind, EventSink, Send
 use loomd_protocol::{RequestId, ServerNotification, ServerRequestResolvedNotification};
 
 use crate::connections::{ConnectionId, Connections};
+use crate::nodes::LiveUntil;
 use crate::outbound::Notification;
 use crate::server_requests::ServerRequests;
 
@@ -13,6 +14,8 @@ use crate::server_requests::ServerRequests;
 pub(crate) struct ConnectionEventSink {
     pub connections: Arc<Connections>,
     pub server_requests: Arc<ServerRequests>,
+    /// Until when events may be sent, where several nodes share the threads.
+    pub live: Option<Arc<LiveUntil>>,
 }
 
 impl ConnectionEventSink {
@@ -50,6 +53,9 @@ fn is_among(id: ConnectionId, subscribers: &[Subscriber]) -> bool {
 impl EventSink for ConnectionEventSink {
     fn send<'a>(&'a self, to: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
         Box::pin(async move {
+            if self.live.as_ref().is_some_and(|live| !live.is_live()) {
+                return;
+            }
             match &event.kind {
                 EventKind::Notification(notification) => {
                     self.send(to, &Notification::of_event(Arc::clone(notification), event)).await;

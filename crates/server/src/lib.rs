@@ -23,19 +23,24 @@ mod handlers;
 mod identity;
 mod in_flight;
 mod level;
+mod link;
 mod limits;
 pub mod listen;
+mod nodes;
+mod observer;
 mod outbound;
 mod plugins;
 mod processes;
 mod refusals;
 mod requests;
+mod routing;
 mod samples;
 mod search;
 mod server_requests;
 mod shutdown;
 mod throttle;
 mod transport;
+mod upstream;
 
 pub use app::App;
 pub use figures::start_metrics;
@@ -44,6 +49,7 @@ pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, ledger, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
+pub use nodes::{BadToken, NodeOptions, NodeToken};
 pub use loomd_telemetry::{Settings as TelemetrySettings, SettingsError as TelemetryError, Telemetry};
 pub use transport::{
     CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, UpstreamAddress, serve, serve_attached, serve_in_process,

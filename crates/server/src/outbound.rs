@@ -306,6 +306,11 @@ impl OutboundQueue {
         self.until(|queue| queue.reply_bytes < limits::OUTBOUND_PAUSE).await;
     }
 
+    /// Resolves when there is room for more of what can wait elsewhere.
+    pub async fn has_stream_room(&self) {
+        self.until(|queue| queue.bytes < limits::OUTBOUND_STREAM).await;
+    }
+
     /// Resolves when the peer was disconnected.
     pub async fn is_cut(&self) {
         loop {

@@ -52,6 +52,11 @@ impl Drop for ProcessRequest {
 }
 
 impl ServerRequests {
+    /// An id that no other server request has.
+    pub fn next_id(&self) -> i64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// Opens a request that concerns no thread.
     pub fn open(
         self: &Arc<Self>,

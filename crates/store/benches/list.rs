@@ -120,6 +120,7 @@ fn write_thread(home: &Path, number: usize, size: usize) {
         preview: None,
         git: None,
         budget: None,
+        placement: Vec::new(),
     };
     let message = format!("please look at number {number} and {}", "say what is wrong with it ".repeat(8));
     let mut bytes = Vec::new();

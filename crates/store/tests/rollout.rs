@@ -123,6 +123,7 @@ fn meta(source: Source) -> SessionMeta {
         preview: None,
         git: None,
         budget: None,
+        placement: Vec::new(),
     }
 }
 

@@ -127,7 +127,7 @@ impl EventLog {
             (event, Arc::clone(&state.subscribers))
         };
         open.event = Some(event.id);
-        self.sink.send(Audience::Only(&to), &event).await;
+        self.send(Audience::Only(&to), &event).await;
         open
     }
 
@@ -234,7 +234,7 @@ impl OpenApproval<'_> {
             (event, Arc::clone(&state.subscribers))
         };
         if !to.is_empty() {
-            self.log.sink.send(Audience::Only(&to), &event).await;
+            self.log.send(Audience::Only(&to), &event).await;
         }
     }
 

@@ -109,6 +109,11 @@ impl HeldJoin<'_> {
         })
     }
 
+    /// The items that were open when the join began.
+    pub fn open_items(&self) -> Vec<String> {
+        self.open.iter().map(|item| item.id().to_owned()).collect()
+    }
+
     /// Resets the running turn of the snapshot to its state when the join began. The rollout may be ahead of the events:
     /// records of items that were open then, or were started since, are replaced by events.
     pub fn show(&self, turn: &mut Turn) {
@@ -153,7 +158,7 @@ impl HeldJoin<'_> {
 
     async fn send(self, first: Vec<Event>) {
         for event in first.iter().chain(&self.tail) {
-            self.log.sink.send(Audience::Only(&[self.subscriber]), event).await;
+            self.log.send(Audience::Only(&[self.subscriber]), event).await;
         }
         self.log.state.lock().subscribe(self.subscriber);
         self.log.subscribed.notify_waiters();

@@ -48,13 +48,15 @@ pub struct ThreadOverrides {
     pub thread_source: Option<String>,
     /// What a new thread may spend.
     pub budget: Option<Budget>,
+    /// Labels that a node must have to run the thread.
+    pub placement: Vec<String>,
     /// What a running turn does when the last client is disconnected.
     pub on_disconnect: Option<OnDisconnect>,
 }
 
 /// The params of the three methods that open a thread have these fields in common.
 macro_rules! overrides_from {
-    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $budget:expr, $on_disconnect:expr, $raw_events:expr) => {
+    ($params:ident, $personality:expr, $dynamic_tools:expr, $thread_source:expr, $budget:expr, $placement:expr, $on_disconnect:expr, $raw_events:expr) => {
         impl From<&mut $params> for ThreadOverrides {
             fn from(params: &mut $params) -> Self {
                 Self {
@@ -73,6 +75,7 @@ macro_rules! overrides_from {
                     dynamic_tools: $dynamic_tools(&mut *params),
                     thread_source: $thread_source(&mut *params),
                     budget: $budget(&mut *params),
+                    placement: $placement(&mut *params),
                     on_disconnect: $on_disconnect(&mut *params),
                     raw_events: $raw_events(params),
                     without_environment: false,
@@ -88,6 +91,7 @@ overrides_from!(
     |params: &mut ThreadStartParams| params.dynamic_tools.take(),
     |params: &mut ThreadStartParams| params.thread_source.take(),
     |params: &mut ThreadStartParams| params.budget.take(),
+    |params: &mut ThreadStartParams| std::mem::take(&mut params.placement),
     |params: &mut ThreadStartParams| params.on_disconnect,
     |params: &mut ThreadStartParams| params.experimental_raw_events
 );
@@ -97,6 +101,7 @@ overrides_from!(
     |_| None,
     |_| None,
     |_| None,
+    |_| Vec::new(),
     |params: &mut ThreadResumeParams| params.on_disconnect,
     |_| { false }
 );
@@ -106,6 +111,7 @@ overrides_from!(
     |_| None,
     |params: &mut ThreadForkParams| params.thread_source.take(),
     |_| None,
+    |_| Vec::new(),
     |_| None,
     |_| false
 );

@@ -224,6 +224,7 @@ fn resolve_with(
         originator: client.name.clone(),
         thread_source: overrides.thread_source,
         budget: overrides.budget,
+        placement: overrides.placement,
         on_disconnect: overrides.on_disconnect.unwrap_or_default(),
         cli_version: client.protocol_version.clone(),
         notices: deprecations(config),

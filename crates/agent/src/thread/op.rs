@@ -43,6 +43,8 @@ pub struct Opened {
     pub event_id: Option<EventId>,
     /// What becomes of the events after the last one that the client has, if it named that.
     pub missed: Option<MissedEvents>,
+    /// The items of the running turn that have not completed.
+    pub open_items: Vec<String>,
 }
 
 /// A thread that was cut back, without its turns, and the cursors that page backwards from the newest of them.

@@ -385,6 +385,7 @@ impl Thread {
             self.notes.clone(),
             Arc::clone(&self.disconnect),
         );
+        cx.let_go = Arc::clone(&self.let_go);
         if let Some(recovered) = &recovered {
             cx.started = TurnStart::at(recovered.started_at);
         }

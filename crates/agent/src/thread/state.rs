@@ -19,6 +19,7 @@ use crate::event_log::EventLog;
 use crate::goals::GoalCx;
 use crate::guard::Guard;
 use crate::host::ThreadHost;
+use crate::let_go::LetGo;
 use crate::realtime::RealtimeSession;
 use crate::realtime_link::RealtimeLink;
 use crate::services::Services;
@@ -86,6 +87,8 @@ pub(crate) struct Thread {
     pub taken_up: HashSet<String>,
     /// What a running turn does when the last client is disconnected.
     pub disconnect: Arc<DisconnectPolicy>,
+    /// How it is given up for another process.
+    pub let_go: Arc<LetGo>,
     /// Dropped when the thread has been unloaded, for a request that waits for that.
     pub left: Option<oneshot::Sender<()>>,
     /// Its skills are watched as long as this is held.

@@ -61,7 +61,14 @@ impl Thread {
         mut ops: mpsc::Receiver<Op>,
         registration: impl Drop,
     ) {
-        let required = self.tools.mcp.start_required(&self.profile.mcp_servers).await;
+        let owned = match &self.services.ownership {
+            Some(ownership) => ownership.own(self.id).await.map(|epoch| self.events.begin_at(epoch)),
+            None => Ok(()),
+        };
+        let required = match owned {
+            Ok(()) => self.tools.mcp.start_required(&self.profile.mcp_servers).await,
+            Err(refusal) => Err(refusal),
+        };
         if let Err(refusal) = required {
             ops.close();
             drop(registration);
@@ -90,7 +97,12 @@ impl Thread {
         let mut closed = None;
         loop {
             let unloads_after = self.unloads_after();
+            let let_go = Arc::clone(&self.let_go);
             let op = tokio::select! {
+                () = let_go.due(self.running.is_some()) => {
+                    ops.close();
+                    return self.give_up(registration).await;
+                }
                 ended = RunningTurn::ended(&mut self.running) => {
                     self.turn_ended(ended).await;
                     continue;
@@ -156,6 +168,21 @@ impl Thread {
         }
     }
 
+    /// Ends without a word and without a record: another process goes on with the thread, and with its turn. Its
+    /// programs end before the thread can be taken.
+    async fn give_up(mut self, registration: impl Drop) {
+        self.events.silence();
+        if let Some(RunningTurn { task, .. }) = self.running.take() {
+            task.abort();
+            _ = tokio::time::timeout(KILL_TIMEOUT, task).await;
+        }
+        self.tools.terminals.sessions.terminate_all();
+        self.tools.agent_tree.set(self.id, AgentStatus::Shutdown);
+        drop(self.watched.take());
+        self.reader = None;
+        drop(registration);
+    }
+
     async fn begin(&mut self, first: LoadReason, reply: Reply<Opened>) {
         self.view.show_settings(&self.settings);
         self.instruction_sources = self.find_instruction_sources().await;
@@ -210,7 +237,8 @@ impl Thread {
 
     fn opened(&self, thread: WireThread) -> Opened {
         let instruction_sources = Arc::clone(&self.instruction_sources);
-        Opened { thread, settings: self.settings.clone(), instruction_sources, event_id: None, missed: None }
+        let settings = self.settings.clone();
+        Opened { thread, settings, instruction_sources, event_id: None, missed: None, open_items: Vec::new() }
     }
 
     /// Finds the instruction files of the working directory.
@@ -380,7 +408,8 @@ impl Thread {
                 }
                 self.unload_delay = None;
                 let (event_id, missed) = (Some(join.at()), join.missed());
-                reply(Ok(Opened { event_id, missed, ..self.opened(thread) }));
+                let open_items = join.open_items();
+                reply(Ok(Opened { event_id, missed, open_items, ..self.opened(thread) }));
                 join.subscribe().await;
                 // A client that missed no event knows the goal.
                 if missed != Some(MissedEvents::Follow) {

@@ -57,7 +57,7 @@ impl TurnTask {
             if let Some(error) = self.cx.broken() {
                 return Err(Failure::Other(error));
             }
-            if !self.cx.until_watched().await {
+            if !self.cx.until_watched().await || !self.cx.may_step().await {
                 return Err(Failure::Interrupted);
             }
             self.within_budgets().await?;

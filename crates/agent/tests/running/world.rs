@@ -75,6 +75,7 @@ impl World {
         let provider = Provider::new(config.config.model_provider(), &config.provider, &|_| None, None);
         ResolvedSettings {
             budget: None,
+            placement: Vec::new(),
             on_disconnect: Default::default(),
             settings: Settings {
                 model: "scripted-model".into(),

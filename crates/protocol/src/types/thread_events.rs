@@ -41,6 +41,12 @@ pub struct ThreadClosedNotification {
     pub thread_id: String,
 }
 
+/// Params of the `server/draining` notification: the server ends soon. Clients connect to another one of the same store
+/// and resume their threads there.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerDrainingNotification {}
+
 /// Params of the `thread/name/updated` notification.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]

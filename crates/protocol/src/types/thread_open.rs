@@ -69,6 +69,9 @@ pub struct ThreadStartParams {
     /// What the thread may spend, with its child agents, as long as it exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<Budget>,
+    /// Labels of nodes: the thread is started, and taken over, only by a node that has all of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<String>,
     #[serde(default)]
     pub experimental_raw_events: bool,
     #[serde(default)]
@@ -293,6 +296,9 @@ pub struct ThreadResumeResponse {
     /// Why the events after `afterEvent` are not sent again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay_reason: Option<ThreadReplayReason>,
+    /// The items of the running turn that have not completed. Only for clients with the capability `eventIds`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub open_item_ids: Vec<String>,
 }
 
 /// Result of `thread/fork`.

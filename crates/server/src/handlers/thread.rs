@@ -114,7 +114,9 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
         after_event: params.after_event.as_deref().map(parse_event_id).transpose()?,
     };
     let event_ids = cx.client.event_ids;
-    let (reply, answer) = cx.answer.reply(move |Resumed { opened, pages }| {
+    let shows_open = event_ids || cx.client.is_node;
+    let (reply, answer) = cx.answer.reply(move |Resumed { mut opened, pages }| {
+        let open_item_ids = if shows_open { std::mem::take(&mut opened.open_items) } else { Vec::new() };
         let collaboration_mode = Some(opened.settings.collaboration_mode());
         let event_id = opened.event_id.filter(|_| event_ids).map(|id| id.to_string());
         let (replay, replay_reason) = match opened.missed {
@@ -131,7 +133,8 @@ pub(crate) async fn resume(cx: &Context, mut params: ThreadResumeParams) -> Hand
             items_backwards_cursor: pages.items_backwards_cursor,
             event_id: event_id,
             replay: replay,
-            replay_reason: replay_reason
+            replay_reason: replay_reason,
+            open_item_ids: open_item_ids
         )
     });
     cx.app.agent.resume(request, caller(cx), reply).await;

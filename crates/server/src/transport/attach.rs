@@ -24,9 +24,9 @@ use tracing::debug;
 use super::ServeError;
 use super::console::{self, ConsoleRequest, ConsoleSession, Routed};
 use super::peer::{Admission, Peer};
-use super::upstream::{Upstream, UpstreamSocket};
 use crate::limits;
 use crate::shutdown::Signals;
+use crate::upstream::{Upstream, UpstreamSocket};
 
 struct Attached {
     console: Arc<Console>,

@@ -8,7 +8,6 @@ mod lines;
 mod passed;
 mod peer;
 mod stdio;
-mod upstream;
 mod websocket;
 
 use std::net::SocketAddr;
@@ -21,7 +20,7 @@ pub use attach::serve_attached;
 pub use console::ConsoleRequest;
 pub use error::ServeError;
 pub use in_process::serve_in_process;
-pub use upstream::{Upstream, UpstreamAddress};
+pub use crate::upstream::{Upstream, UpstreamAddress};
 
 use crate::app::App;
 use crate::auth::{Guard, Policy};

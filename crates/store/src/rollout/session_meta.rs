@@ -56,6 +56,9 @@ pub struct SessionMeta {
     /// What the thread may spend. The reference ignores it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "super::lenient::or_none")]
     pub budget: Option<Budget>,
+    /// Labels that a node must have to run the thread.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub placement: Vec<String>,
 }
 
 /// The instructions that stand before everything else in the model's context.

@@ -140,6 +140,7 @@ fn meta(id: ThreadId, created: i64) -> SessionMeta {
         preview: None,
         git: None,
         budget: None,
+        placement: Vec::new(),
     }
 }
 

@@ -1,9 +1,10 @@
-//! The connection to the server that an attached console is for: a websocket over TCP, TLS or a unix socket.
+//! A connection to another server: a websocket over TCP, TLS or a unix socket. Of an attached console to its server, and
+//! of a node to another one.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderName, HeaderValue};
 use axum::http::header::AUTHORIZATION;
 use loomd_tls::{Roots, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,6 +16,13 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use tokio_tungstenite::{WebSocketStream, client_async_with_config};
 
 use crate::limits;
+
+/// Headers of a connection between nodes: the id of the node; whether it acts for a client or for itself; whether its
+/// client is on the network; what a session of the console may do.
+pub(crate) const HEADER_NODE: HeaderName = HeaderName::from_static("x-loomd-node");
+pub(crate) const HEADER_LINK: HeaderName = HeaderName::from_static("x-loomd-link");
+pub(crate) const HEADER_REMOTE: HeaderName = HeaderName::from_static("x-loomd-remote");
+pub(crate) const HEADER_ROLE: HeaderName = HeaderName::from_static("x-loomd-role");
 
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,10 +41,10 @@ pub struct Upstream {
     pub token: Option<String>,
 }
 
-pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
-pub(super) type UpstreamSocket = WebSocketStream<Box<dyn Stream>>;
+pub(crate) type UpstreamSocket = WebSocketStream<Box<dyn Stream>>;
 
 impl FromStr for UpstreamAddress {
     type Err = String;
@@ -70,14 +78,19 @@ impl std::fmt::Display for UpstreamAddress {
 
 impl Upstream {
     /// Connects; the error is a sentence for people.
-    pub(super) async fn connect(&self) -> Result<UpstreamSocket, String> {
-        match timeout(limits::HEADERS, self.open()).await {
+    pub(crate) async fn connect(&self) -> Result<UpstreamSocket, String> {
+        self.connect_with(&[]).await
+    }
+
+    /// The same with more headers.
+    pub(crate) async fn connect_with(&self, headers: &[(HeaderName, HeaderValue)]) -> Result<UpstreamSocket, String> {
+        match timeout(limits::HEADERS, self.open(headers)).await {
             Ok(opened) => opened,
             Err(_) => Err("no answer".to_owned()),
         }
     }
 
-    async fn open(&self) -> Result<UpstreamSocket, String> {
+    async fn open(&self, headers: &[(HeaderName, HeaderValue)]) -> Result<UpstreamSocket, String> {
         let (url, stream) = match &self.address {
             UpstreamAddress::Websocket { secure, host, port, url } => (url.as_str(), tcp(*secure, host, *port).await?),
             UpstreamAddress::Unix(path) => {
@@ -92,6 +105,7 @@ impl Upstream {
             bearer.set_sensitive(true);
             request.headers_mut().insert(AUTHORIZATION, bearer);
         }
+        request.headers_mut().extend(headers.iter().cloned());
         let config = WebSocketConfig::default()
             .max_message_size(Some(limits::MAX_MESSAGE))
             .max_frame_size(Some(limits::MAX_MESSAGE));
