@@ -3,18 +3,20 @@
 //! has no randomness, so that `tests/simulation` can run many nodes under delays, partitions, pauses and crashes, and
 //! repeat any run from its seed.
 //!
+//! A node decides where a request runs; the executor around it does what the actions say: it runs requests, loads and
+//! stops threads, sends messages to other nodes with what belongs to them (parameters and results), and does the
+//! operations of the database.
+//!
 //! The database decides: a session lives as long as it is renewed by the database's clock, a lease belongs to a session,
-//! and an append carries the lease's token, which the database checks. What a node believes is only ever older. So that
-//! an owner stops before it is taken over, a node counts its session as dead one lifetime after it *sent* the last
-//! renewal that succeeded. An append whose outcome is unknown is settled by taking the lease again: the new token keeps
-//! the append out if it is still on its way.
+//! and every append carries its session and the lease's epoch, which the database checks. What a node believes is only
+//! ever older. So that an owner stops before it is taken over, a node counts its session as dead one lifetime, less a
+//! margin for clocks of different rates, after it *sent* the last renewal that succeeded. A take of unknown outcome is
+//! settled by looking: taking again gives the same session the lease under a new epoch.
 
 mod message;
 mod node;
 mod settings;
 
-pub use message::{
-    Action, Answer, DbOp, DbReply, Holder, Input, NodeId, OpId, PeerMessage, RequestKey, Session, Thread,
-};
+pub use message::{Action, Answer, DbOp, DbReply, Input, Need, NodeId, OpId, PeerMessage, RequestKey, Session, Thread};
 pub use node::Node;
 pub use settings::Settings;

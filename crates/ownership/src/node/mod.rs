@@ -1,17 +1,23 @@
-//! One node's part of the protocol. `session.rs` keeps its session, `requests.rs` brings requests to the owner of their
-//! thread, `threads.rs` takes, uses and lets go of leases.
+//! One node's part of the protocol. `session.rs` keeps its session, `requests.rs` knows the unanswered requests,
+//! `routing.rs` brings them to the owner of their thread, `threads.rs` takes, uses and lets go of leases, `follows.rs`
+//! remembers which threads to look after, `operations.rs` which answers of the database are awaited.
 
+mod follows;
+mod operations;
 mod requests;
+mod routing;
 mod session;
 mod threads;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::message::{Action, DbOp, DbReply, Input, NodeId, OpId, RequestKey, Thread};
+use crate::message::{Action, Input, NodeId, RequestKey, Thread};
 use crate::settings::Settings;
+use follows::Follows;
+use operations::Operations;
 use requests::Pending;
 use session::SessionState;
-use threads::Owned;
+use threads::{Lease, ThreadState};
 
 /// One node. Give it every input in the order in which they happen, and a [`Input::Tick`] at least as often as
 /// [`Node::next_tick`] asks for one.
@@ -19,36 +25,18 @@ pub struct Node {
     id: NodeId,
     settings: Settings,
     session: SessionState,
-    sessions: u32,
+    /// Sessions that were begun.
+    sessions: u64,
     draining: bool,
     drained: bool,
+    /// The threads that something is to be done about.
     threads: BTreeMap<Thread, ThreadState>,
-    /// The threads that clients here follow, and when each is looked at again.
-    followed: BTreeMap<Thread, u64>,
+    follows: Follows,
     requests: BTreeMap<RequestKey, Pending>,
-    ops: BTreeMap<OpId, InFlight>,
-    next_op: u64,
+    /// Requests that have come in: they are numbered.
+    arrivals: u64,
+    operations: Operations,
     actions: Vec<Action>,
-}
-
-/// What a node knows of a thread that it works on.
-enum ThreadState {
-    /// The lease is being taken.
-    Taking,
-    /// A draining node looks for the owner.
-    Looking,
-    Owned(Owned),
-    /// The lease is being let go. Nothing runs on the thread any more.
-    Releasing {
-        token: u64,
-        sent: bool,
-    },
-}
-
-/// An operation that was sent to the database.
-struct InFlight {
-    request: DbOp,
-    sent: u64,
 }
 
 impl Node {
@@ -62,10 +50,10 @@ impl Node {
             draining: false,
             drained: false,
             threads: BTreeMap::new(),
-            followed: BTreeMap::new(),
+            follows: Follows::default(),
             requests: BTreeMap::new(),
-            ops: BTreeMap::new(),
-            next_op: 0,
+            arrivals: 0,
+            operations: Operations::default(),
             actions: Vec::new(),
         }
     }
@@ -77,36 +65,49 @@ impl Node {
     pub fn handle(&mut self, now: u64, input: Input) -> Vec<Action> {
         self.give_up_expired(now);
         match input {
-            Input::Tick => {}
-            Input::Request { key, thread } => self.request(now, key, thread),
-            Input::Follow { thread } => {
-                self.followed.entry(thread).or_insert(now);
-            }
-            Input::Unfollow { thread } => {
-                self.followed.remove(&thread);
-            }
+            Input::Tick => self.tick(now),
+            Input::Request { key, thread, need, repeatable } => self.request(now, key, thread, need, repeatable),
+            Input::Finished { key } => self.finished(now, key),
+            Input::Loaded { thread } => self.loaded(now, thread),
+            Input::Unloaded { thread } => self.unloaded(now, thread),
+            Input::Follow { thread } if !self.draining => self.follows.add(thread, now),
+            Input::Follow { .. } => {}
+            Input::Unfollow { thread } => self.follows.remove(thread),
+            Input::Abandoned { thread } => self.abandoned(now, thread),
             Input::Peer { from, message } => self.peer(now, from, message),
+            Input::Lost { node } => self.lost(now, node),
             Input::Db { op, reply } => {
-                // An answer that comes too late was counted as unknown.
-                if let Some(sent) = self.ops.remove(&op) {
-                    self.answered(now, sent, Some(reply));
+                if let Some(request) = self.operations.answered(op) {
+                    self.answered(now, op, request, Some(reply));
                 }
             }
-            Input::Drain => self.draining = true,
+            Input::Drain => self.drain(now),
         }
-        self.advance(now);
+        self.keep_session(now);
+        self.poll_followed(now);
+        self.finish_drain(now);
         std::mem::take(&mut self.actions)
     }
 
     /// When the node wants to be called again, at the latest.
     pub fn next_tick(&self, now: u64) -> u64 {
-        now + self.settings.retry
+        let next = now.saturating_add(self.settings.retry);
+        self.live_until().filter(|until| *until > now).map_or(next, |until| next.min(until))
     }
 
     /// The threads that this node may work on at a time of its clock.
     pub fn running(&self, now: u64) -> Vec<Thread> {
-        let owned = self.threads.iter().filter(|(_, state)| matches!(state, ThreadState::Owned(_)));
+        let owned = self.threads.iter().filter(|(_, state)| matches!(state.lease, Lease::Owned(_)));
         if self.is_live(now) { owned.map(|(thread, _)| *thread).collect() } else { Vec::new() }
+    }
+
+    /// The epoch under which this node owns a thread, as of the last input. It may be used before
+    /// [`Node::live_until`] only.
+    pub fn owned(&self, thread: Thread) -> Option<u64> {
+        match &self.threads.get(&thread)?.lease {
+            Lease::Owned(owned) => Some(owned.epoch),
+            _ => None,
+        }
     }
 
     /// Requests that are not answered yet.
@@ -119,52 +120,31 @@ impl Node {
         self.drained
     }
 
-    fn advance(&mut self, now: u64) {
+    fn tick(&mut self, now: u64) {
         self.give_up_operations(now);
-        self.keep_session(now);
         self.give_up_requests(now);
-        self.route_waiting(now);
-        self.look_after_followed(now);
-        let threads: BTreeSet<Thread> = self.threads.keys().copied().collect();
+        self.work_on_all(now);
+    }
+
+    fn work_on_all(&mut self, now: u64) {
+        let threads: Vec<Thread> = self.threads.keys().copied().collect();
         for thread in threads {
             self.work_on(now, thread);
         }
-        self.finish_drain(now);
     }
 
-    fn send_op(&mut self, now: u64, request: DbOp) -> OpId {
-        let op = OpId(self.next_op);
-        self.next_op += 1;
-        self.ops.insert(op, InFlight { request: request.clone(), sent: now });
-        self.actions.push(Action::Db { op, request });
-        op
-    }
-
-    /// Counts operations without an answer as unknown.
-    fn give_up_operations(&mut self, now: u64) {
-        let late: Vec<OpId> = self
-            .ops
-            .iter()
-            .filter(|(_, sent)| now >= sent.sent + self.settings.db_timeout)
-            .map(|(op, _)| *op)
-            .collect();
-        for op in late {
-            if let Some(sent) = self.ops.remove(&op) {
-                self.answered(now, sent, None);
+    fn drain(&mut self, now: u64) {
+        if self.draining {
+            return;
+        }
+        self.draining = true;
+        self.follows = Follows::default();
+        for (thread, state) in &mut self.threads {
+            state.forget_wants();
+            if matches!(state.lease, Lease::Owned(_)) {
+                self.actions.push(Action::LetGo { thread: *thread });
             }
         }
-    }
-
-    /// The answer to an operation; `None` when it is unknown whether it was done.
-    fn answered(&mut self, now: u64, sent: InFlight, reply: Option<DbReply>) {
-        match sent.request {
-            DbOp::Register { session } => self.registered(now, session, sent.sent, reply),
-            DbOp::Renew { session } => self.renewed(now, session, sent.sent, reply),
-            DbOp::End { .. } => self.ended(),
-            DbOp::Take { thread, session } => self.taken(now, thread, session, reply),
-            DbOp::Lookup { thread } => self.looked_up(now, thread, reply),
-            DbOp::Append { thread, token, keys } => self.appended(now, thread, token, &keys, reply),
-            DbOp::Release { thread, token } => self.released(now, thread, token, reply),
-        }
+        self.work_on_all(now);
     }
 }

@@ -1,179 +1,270 @@
-//! Leases: taken when a request or a follower needs the thread, used for appends, let go by a draining node.
+//! Leases: taken when a request or a follower needs the thread, kept while it is loaded or used, let go after it has
+//! stopped.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::requests::RequestState;
-use super::{Node, ThreadState};
-use crate::message::{Action, Answer, DbOp, DbReply, RequestKey, Session, Thread};
+use super::Node;
+use crate::message::{Action, DbOp, DbReply, NodeId, OpId, RequestKey, Session, Thread};
 
-/// A thread that this node owns.
+/// What a node knows of a thread that something is to be done about.
+#[derive(Default)]
+pub(super) struct ThreadState {
+    pub lease: Lease,
+    /// The requests that look for the owner, by their number.
+    pub queue: BTreeMap<u64, RequestKey>,
+    /// The requests that run under the lease.
+    pub runs: BTreeSet<RequestKey>,
+    /// The requests that another node has, by their number.
+    pub forwarded: BTreeMap<u64, (RequestKey, NodeId)>,
+    /// What is to be found out or done apart from requests.
+    pub want: Want,
+    /// Nothing is asked before.
+    pub next_try: u64,
+    unsettled: Option<Unsettled>,
+}
+
+#[derive(Default)]
+pub(super) enum Lease {
+    /// It is not this node's, as far as that is known.
+    #[default]
+    None,
+    /// The database was asked for the lease or its holder, when requests with numbers below `before` had come.
+    Asking {
+        op: OpId,
+        before: u64,
+    },
+    Owned(Owned),
+    /// It is being let go. Nothing runs on the thread any more. `op` is `None` until it is sent again.
+    Releasing {
+        session: Session,
+        epoch: u64,
+        op: Option<OpId>,
+    },
+}
+
+/// A lease that is this node's.
 pub(super) struct Owned {
-    token: u64,
-    epoch: u64,
-    /// The requests whose records the thread has.
-    done: BTreeMap<RequestKey, u64>,
-    /// Whether an append is on its way: there is one at a time.
-    busy: bool,
+    session: Session,
+    pub epoch: u64,
+    /// Whether the executor has loaded the thread, or was told to.
+    loaded: bool,
+}
+
+/// What is wanted of a thread apart from requests; more includes less.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Want {
+    #[default]
+    Nothing,
+    /// Whether the lease is this node's without its knowing.
+    Know,
+    TakeIfFree,
+    Take,
+}
+
+/// A take whose outcome is unknown: it may be done later than a look that does not find it.
+struct Unsettled {
+    next_look: u64,
+    until: u64,
+}
+
+impl ThreadState {
+    pub fn forget_wants(&mut self) {
+        (self.want, self.unsettled) = (Want::Nothing, None);
+    }
+
+    pub fn is_idle(&self) -> bool {
+        matches!(self.lease, Lease::None)
+            && self.queue.is_empty()
+            && self.forwarded.is_empty()
+            && self.want == Want::Nothing
+            && self.unsettled.is_none()
+    }
+
+    /// Wants a look when one is due because of a take of unknown outcome.
+    pub fn recheck(&mut self, now: u64, pause: u64) {
+        let Some(unsettled) = &mut self.unsettled else { return };
+        if now < unsettled.next_look {
+            return;
+        }
+        unsettled.next_look = now + pause;
+        self.want = self.want.max(Want::Know);
+        if now >= unsettled.until {
+            self.unsettled = None;
+        }
+    }
 }
 
 impl Node {
-    /// Takes the lease of a thread, or finds its owner.
-    pub(super) fn seek(&mut self, now: u64, thread: Thread) {
-        let Some(session) = self.live_session(now) else {
-            // Without a session the requests wait for one.
-            self.requeue(now, thread);
-            return;
-        };
-        if self.draining {
-            self.threads.insert(thread, ThreadState::Looking);
-            self.send_op(now, DbOp::Lookup { thread });
-        } else {
-            self.threads.insert(thread, ThreadState::Taking);
-            self.send_op(now, DbOp::Take { thread, session });
-        }
-    }
-
-    pub(super) fn taken(&mut self, now: u64, thread: Thread, session: Session, reply: Option<DbReply>) {
-        let is_current = self.live_session(now) == Some(session);
-        if !is_current || !matches!(self.threads.get(&thread), Some(ThreadState::Taking)) {
-            return;
-        }
-        match reply {
-            Some(DbReply::Taken { token, epoch, done }) => {
-                let done = done.into_iter().collect();
-                self.threads.insert(thread, ThreadState::Owned(Owned { token, epoch, done, busy: false }));
-                self.actions.push(Action::Own { thread, epoch });
-            }
-            Some(DbReply::Held { holder }) => {
-                self.threads.remove(&thread);
-                self.forward(now, thread, holder.session.node);
-            }
-            Some(DbReply::NoSession) => self.lose_session(now),
-            _ => self.leave(now, thread),
-        }
-    }
-
-    pub(super) fn looked_up(&mut self, now: u64, thread: Thread, reply: Option<DbReply>) {
-        if !matches!(self.threads.get(&thread), Some(ThreadState::Looking)) {
-            return;
-        }
-        match reply {
-            Some(DbReply::Held { holder }) if holder.session.node != self.id => {
-                self.threads.remove(&thread);
-                self.forward(now, thread, holder.session.node);
-            }
-            _ => self.leave(now, thread),
-        }
-    }
-
-    /// Works no longer on a thread.
-    fn leave(&mut self, now: u64, thread: Thread) {
-        if let Some(ThreadState::Owned(_)) = self.threads.remove(&thread) {
-            self.actions.push(Action::Stop { thread });
-        }
-        self.requeue(now, thread);
-    }
-
-    /// Does the next thing on a thread: appends what waits, or lets it go. A thread stops before its lease is let go.
+    /// Does the next thing on a thread.
     pub(super) fn work_on(&mut self, now: u64, thread: Thread) {
-        if !self.is_live(now) {
-            return;
+        let Some(state) = self.threads.get_mut(&thread) else { return };
+        match &mut state.lease {
+            Lease::None => self.look(now, thread),
+            Lease::Asking { .. } => {}
+            Lease::Owned(_) => self.use_lease(now, thread),
+            Lease::Releasing { session, epoch, op: op @ None } if now >= state.next_try => {
+                let request = DbOp::Release { thread, session: *session, epoch: *epoch };
+                // The operation has its number before it is sent, so that the borrow of the state ends here.
+                *op = Some(self.operations.next_id());
+                self.send_op(now, request);
+            }
+            Lease::Releasing { .. } => {}
         }
-        if let Some(ThreadState::Owned(Owned { token, busy: false, .. })) = self.threads.get(&thread)
-            && self.draining
-        {
-            let state = ThreadState::Releasing { token: *token, sent: false };
-            self.threads.insert(thread, state);
+    }
+
+    /// Runs what waits, and lets the lease go when nothing needs it. A draining node runs requests only on threads that
+    /// are still loaded.
+    fn use_lease(&mut self, now: u64, thread: Thread) {
+        let Some(Lease::Owned(owned)) = self.threads.get(&thread).map(|state| &state.lease) else { return };
+        let (epoch, session, loaded) = (owned.epoch, owned.session, owned.loaded);
+        if loaded || !self.draining {
+            self.run_queue(now, thread, epoch);
+        } else {
+            self.refuse_peers(thread);
+        }
+        let draining = self.draining;
+        let Some(state) = self.threads.get_mut(&thread) else { return };
+        if !loaded && state.runs.is_empty() && (state.queue.is_empty() || draining) {
+            // The thread stops before others may take it.
             self.actions.push(Action::Stop { thread });
-        }
-        if let Some(ThreadState::Releasing { token, sent: sent @ false }) = self.threads.get_mut(&thread) {
-            *sent = true;
-            let token = *token;
-            self.send_op(now, DbOp::Release { thread, token });
-            return;
-        }
-        let Some(ThreadState::Owned(owned)) = self.threads.get_mut(&thread) else { return };
-        if owned.busy {
-            return;
-        }
-        let here = |state: RequestState| state == RequestState::Here;
-        let waiting: Vec<RequestKey> = self
-            .requests
-            .iter()
-            .filter(|(_, pending)| pending.thread == thread && here(pending.state))
-            .map(|(key, _)| *key)
-            .collect();
-        let (done, waiting): (Vec<_>, Vec<_>) = waiting.into_iter().partition(|key| owned.done.contains_key(key));
-        let done: Vec<(RequestKey, u64)> =
-            done.into_iter().filter_map(|key| Some((key, *owned.done.get(&key)?))).collect();
-        let token = owned.token;
-        let keys: Vec<RequestKey> = waiting.into_iter().take(self.settings.max_batch).collect();
-        if !keys.is_empty() {
-            owned.busy = true;
-            self.send_op(now, DbOp::Append { thread, token, keys });
-        }
-        for (key, seq) in done {
-            self.answer(key, Answer::Done { seq });
+            state.lease = Lease::Releasing { session, epoch, op: None };
+            self.work_on(now, thread);
         }
     }
 
-    pub(super) fn appended(
-        &mut self,
-        now: u64,
-        thread: Thread,
-        token: u64,
-        keys: &[RequestKey],
-        reply: Option<DbReply>,
-    ) {
-        let Some(ThreadState::Owned(owned)) = self.threads.get_mut(&thread) else { return };
-        if owned.token != token {
-            return;
-        }
-        owned.busy = false;
-        let epoch = owned.epoch;
+    /// The answer to a take.
+    pub(super) fn taken(&mut self, now: u64, op: OpId, thread: Thread, session: Session, reply: Option<DbReply>) {
+        let is_current = self.live_session(now) == Some(session);
+        let state = self.threads.get_mut(&thread);
+        let is_awaited =
+            state.is_some_and(|state| matches!(state.lease, Lease::Asking { op: asked, .. } if asked == op));
         match reply {
-            Some(DbReply::Appended { first }) => {
-                let records: Vec<(RequestKey, u64)> = keys.iter().copied().zip(first..).collect();
-                owned.done.extend(records.iter().copied());
-                for (key, seq) in records {
-                    self.actions.push(Action::Show { thread, epoch, seq, key });
-                    self.answer(key, Answer::Done { seq });
-                }
+            Some(DbReply::Taken { epoch }) if is_current && is_awaited => self.own(now, thread, session, epoch),
+            Some(DbReply::Taken { epoch }) if is_current => self.taken_late(now, thread, session, epoch),
+            Some(DbReply::NoSession) if is_current => self.lose_session(now),
+            _ if !is_awaited => {}
+            // The session was given up meanwhile, and everything with it.
+            _ if !is_current => self.leave(now, thread),
+            Some(DbReply::Held { session: holder }) => {
+                self.not_taken(thread, Want::Nothing);
+                self.held(now, thread, holder);
             }
-            // Nothing was done.
-            Some(DbReply::Failed) => {}
-            Some(_) => self.leave(now, thread),
-            // The append may come to the database later. A new token keeps it out, and tells what was done.
+            Some(_) => {
+                self.not_taken(thread, Want::Nothing);
+                self.try_later(now, thread);
+            }
             None => {
-                self.actions.push(Action::Stop { thread });
-                self.threads.remove(&thread);
-                self.seek(now, thread);
+                self.unsettle(now, thread);
+                let want = self.threads.get(&thread).map_or(Want::Know, |state| state.want.max(Want::Know));
+                self.not_taken(thread, want);
+                self.try_later(now, thread);
             }
         }
     }
 
-    pub(super) fn released(&mut self, now: u64, thread: Thread, token: u64, reply: Option<DbReply>) {
-        match self.threads.get_mut(&thread) {
-            Some(ThreadState::Releasing { token: own, sent }) if *own == token => *sent = false,
+    fn not_taken(&mut self, thread: Thread, want: Want) {
+        if let Some(state) = self.threads.get_mut(&thread) {
+            (state.lease, state.want) = (Lease::None, want);
+        }
+    }
+
+    /// The lease is this node's.
+    fn own(&mut self, now: u64, thread: Thread, session: Session, epoch: u64) {
+        let Some(state) = self.threads.get_mut(&thread) else { return };
+        if self.draining {
+            state.lease = Lease::Releasing { session, epoch, op: None };
+        } else {
+            let taken_over = std::mem::take(&mut state.want) >= Want::TakeIfFree;
+            state.lease = Lease::Owned(Owned { session, epoch, loaded: taken_over });
+            self.actions.push(Action::Own { thread, epoch, taken_over });
+        }
+        self.work_on(now, thread);
+    }
+
+    /// A take that was counted as unknown has been done. An owner under an earlier epoch can no longer append: it stops,
+    /// and goes on under the new epoch.
+    fn taken_late(&mut self, now: u64, thread: Thread, session: Session, taken: u64) {
+        let state = self.threads.entry(thread).or_default();
+        match state.lease {
+            Lease::Owned(Owned { epoch, .. }) if epoch >= taken => {}
+            Lease::Owned(Owned { loaded, .. }) => {
+                state.want = if loaded { Want::Take } else { Want::Nothing };
+                state.runs.clear();
+                self.actions.push(Action::Stop { thread });
+                self.own(now, thread, session, taken);
+            }
+            _ => {
+                self.unsettle(now, thread);
+                self.work_on(now, thread);
+            }
+        }
+    }
+
+    /// Looks for a while whether a take of unknown outcome was done after all.
+    fn unsettle(&mut self, now: u64, thread: Thread) {
+        let until = now + self.settle_time();
+        if !self.draining
+            && let Some(state) = self.threads.get_mut(&thread)
+        {
+            state.unsettled = Some(Unsettled { next_look: now, until });
+        }
+    }
+
+    pub(super) fn released(&mut self, now: u64, op: OpId, thread: Thread, reply: Option<DbReply>) {
+        let Some(state) = self.threads.get_mut(&thread) else { return };
+        match &mut state.lease {
+            Lease::Releasing { op: sent, .. } if *sent == Some(op) => *sent = None,
             _ => return,
         }
         // It is sent again when it is unknown whether it was done.
-        if matches!(reply, Some(DbReply::Ok | DbReply::Stale)) {
-            self.leave(now, thread);
+        if matches!(reply, None | Some(DbReply::Failed)) {
+            state.next_try = state.next_try.max(now + self.settings.retry);
+        } else {
+            state.lease = Lease::None;
+        }
+        self.work_on(now, thread);
+    }
+
+    /// The thread is not this node's any more. Its requests that do not run look for the next owner.
+    pub(super) fn leave(&mut self, now: u64, thread: Thread) {
+        let Some(state) = self.threads.get_mut(&thread) else { return };
+        let lease = std::mem::take(&mut state.lease);
+        state.runs.clear();
+        state.forget_wants();
+        if matches!(lease, Lease::Owned(_)) {
+            self.actions.push(Action::Stop { thread });
+        }
+        self.try_later(now, thread);
+    }
+
+    pub(super) fn loaded(&mut self, now: u64, thread: Thread) {
+        let draining = self.draining;
+        if let Some(ThreadState { lease: Lease::Owned(owned), .. }) = self.threads.get_mut(&thread) {
+            owned.loaded = true;
+            if draining {
+                self.actions.push(Action::LetGo { thread });
+            }
+            self.work_on(now, thread);
         }
     }
 
-    /// Takes over the followed threads whose owners are gone.
-    pub(super) fn look_after_followed(&mut self, now: u64) {
-        if self.draining {
-            self.followed.clear();
+    pub(super) fn unloaded(&mut self, now: u64, thread: Thread) {
+        if let Some(ThreadState { lease: Lease::Owned(owned), .. }) = self.threads.get_mut(&thread) {
+            owned.loaded = false;
+            // What cannot be loaded here is not taken over again at once: another node may be able to.
+            self.follows.postpone(thread, now + self.settings.session_ttl);
+            self.work_on(now, thread);
         }
-        let due: Vec<Thread> = self.followed.iter().filter(|(_, at)| now >= **at).map(|(thread, _)| *thread).collect();
-        for thread in due {
-            self.followed.insert(thread, now + self.settings.follow_poll);
-            if !self.threads.contains_key(&thread) && self.is_live(now) {
-                self.seek(now, thread);
-            }
+    }
+
+    pub(super) fn abandoned(&mut self, now: u64, thread: Thread) {
+        if self.draining || !self.is_live(now) {
+            return;
+        }
+        let state = self.threads.entry(thread).or_default();
+        if matches!(state.lease, Lease::None | Lease::Asking { .. }) {
+            state.want = Want::Take;
+            self.work_on(now, thread);
         }
     }
 }
