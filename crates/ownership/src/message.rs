@@ -71,6 +71,9 @@ pub enum Input {
     /// The connection to another node has ended, or there is none to send on: what was sent to it and not answered is of
     /// unknown outcome. To be given before anything is sent on the next connection.
     Lost { node: NodeId },
+    /// The outcome of one forwarded request is unknown: what carried it has ended, and not the whole connection to the
+    /// node.
+    LostRequest { key: RequestKey },
     /// The database has answered. An operation that fails without an answer needs no input: it times out.
     Db { op: OpId, reply: DbReply },
     /// The node is to end: it lets its threads go.

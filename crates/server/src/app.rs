@@ -14,8 +14,8 @@ use loomd_mcp_oauth::McpOauth;
 use loomd_model::Http;
 use loomd_policy::rules::{Position, RulesProblem};
 use loomd_protocol::{
-    AbsolutePathBuf, ConfigWarningNotification, ServerDrainingNotification, ServerNotification, TextPosition, TextRange,
-    ThreadClosedNotification,
+    AbsolutePathBuf, ConfigWarningNotification, ServerDrainingNotification, ServerNotification, TextPosition,
+    TextRange, ThreadClosedNotification,
 };
 use loomd_search::SearchSubscriber;
 use loomd_store::{FileStore, Options, Store, ThreadId};
@@ -360,11 +360,7 @@ fn event_sink(
     server_requests: &Arc<ServerRequests>,
     live: Option<Arc<LiveUntil>>,
 ) -> ConnectionEventSink {
-    ConnectionEventSink {
-        connections: Arc::clone(connections),
-        server_requests: Arc::clone(server_requests),
-        live,
-    }
+    ConnectionEventSink { connections: Arc::clone(connections), server_requests: Arc::clone(server_requests), live }
 }
 
 /// The connections to MCP servers, none of which is open yet.

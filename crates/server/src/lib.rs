@@ -23,8 +23,8 @@ mod handlers;
 mod identity;
 mod in_flight;
 mod level;
-mod link;
 mod limits;
+mod link;
 pub mod listen;
 mod nodes;
 mod observer;
@@ -49,8 +49,8 @@ pub use listen::ListenUrl;
 pub use loomd_agent::{Replay, ledger, replay};
 pub use loomd_config::{ConfigSources, LiveSources};
 pub use loomd_exec::run_if_helper;
-pub use nodes::{BadToken, NodeOptions, NodeToken};
 pub use loomd_telemetry::{Settings as TelemetrySettings, SettingsError as TelemetryError, Telemetry};
+pub use nodes::{BadToken, NodeOptions, NodeToken};
 pub use transport::{
     CONTROL_SOCKET, ConsoleRequest, ServeError, Upstream, UpstreamAddress, serve, serve_attached, serve_in_process,
     serve_on,

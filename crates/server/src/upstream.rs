@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use axum::http::{HeaderName, HeaderValue};
 use axum::http::header::AUTHORIZATION;
+use axum::http::{HeaderName, HeaderValue};
 use loomd_tls::{Roots, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};

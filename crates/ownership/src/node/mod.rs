@@ -76,6 +76,7 @@ impl Node {
             Input::Abandoned { thread } => self.abandoned(now, thread),
             Input::Peer { from, message } => self.peer(now, from, message),
             Input::Lost { node } => self.lost(now, node),
+            Input::LostRequest { key } => self.lost_request(now, key),
             Input::Db { op, reply } => {
                 if let Some(request) = self.operations.answered(op) {
                     self.answered(now, op, request, Some(reply));

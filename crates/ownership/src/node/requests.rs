@@ -145,6 +145,28 @@ impl Node {
         }
     }
 
+    /// A forwarded request looks for the owner again where it may be done twice, and ends otherwise.
+    fn forgo(&mut self, now: u64, key: RequestKey) {
+        let Some(pending) = self.requests.get_mut(&key) else { return };
+        pending.may_be_done = true;
+        if pending.repeatable {
+            self.look_again(now, key);
+        } else {
+            self.end(key, Answer::Unknown);
+        }
+    }
+
+    /// The outcome of one request is unknown.
+    pub(super) fn lost_request(&mut self, now: u64, key: RequestKey) {
+        let Some(thread) = self.requests.get(&key).map(|pending| pending.thread) else { return };
+        let is_forwarded =
+            |state: &super::ThreadState| state.forwarded.values().any(|(forwarded, _)| *forwarded == key);
+        if self.threads.get(&thread).is_some_and(is_forwarded) {
+            self.forgo(now, key);
+            self.work_on(now, thread);
+        }
+    }
+
     /// The connection to a node has ended: what it had looks for the owner again where it may be done twice. What the node
     /// has sent and is not begun is not done.
     pub(super) fn lost(&mut self, now: u64, node: NodeId) {
@@ -160,13 +182,7 @@ impl Node {
             }
         }
         for key in had {
-            let Some(pending) = self.requests.get_mut(&key) else { continue };
-            pending.may_be_done = true;
-            if pending.repeatable {
-                self.look_again(now, key);
-            } else {
-                self.end(key, Answer::Unknown);
-            }
+            self.forgo(now, key);
         }
         for key in sent {
             let Some(pending) = self.requests.get_mut(&key) else { continue };

@@ -10,12 +10,7 @@ use super::followed::{OpenTurn, Seen};
 
 /// The events between what a client has seen and a snapshot, whose `open_items` have not completed. The events after the
 /// snapshot follow them.
-pub(super) fn missed(
-    thread_id: &str,
-    seen: &Seen,
-    turns: &[Turn],
-    open_items: &[String],
-) -> Vec<ServerNotification> {
+pub(super) fn missed(thread_id: &str, seen: &Seen, turns: &[Turn], open_items: &[String]) -> Vec<ServerNotification> {
     let at = |id: &str| turns.iter().position(|turn| turn.id == id);
     let first = match (&seen.open, &seen.ended) {
         (Some(open), _) => at(&open.id),
@@ -97,7 +92,13 @@ fn started(thread_id: &str, turn_id: &str, item: ThreadItem) -> ServerNotificati
 
 fn completed(thread_id: &str, turn_id: &str, item: ThreadItem) -> ServerNotification {
     let (thread_id, turn_id) = (thread_id.to_owned(), turn_id.to_owned());
-    ServerNotification::ItemCompleted(ItemCompletedNotification { item, thread_id, turn_id, completed_at_ms: now_ms() })
+    ServerNotification::ItemCompleted(ItemCompletedNotification {
+        item,
+        thread_id,
+        turn_id,
+        started_at_ms: None,
+        completed_at_ms: now_ms(),
+    })
 }
 
 fn now_ms() -> i64 {

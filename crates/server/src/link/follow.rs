@@ -147,12 +147,9 @@ impl Links {
             warn!(%thread, %refusal, "the unfinished turn of a thread cannot be taken up");
         }
         let Some(handshake) = self.handshake.get() else { return Attempt::Failed("the client is gone".into()) };
-        let caller = Caller {
-            client: Arc::clone(&handshake.client.identity),
-            subscriber: Subscriber(self.connection.0),
-        };
-        let request =
-            ResumeThread { thread_id: thread.to_string(), include_turns: true, ..ResumeThread::default() };
+        let caller =
+            Caller { client: Arc::clone(&handshake.client.identity), subscriber: Subscriber(self.connection.0) };
+        let request = ResumeThread { thread_id: thread.to_string(), include_turns: true, ..ResumeThread::default() };
         let (done, resumed) = oneshot::channel();
         let links = Arc::clone(self);
         // Called before the events that follow are sent.

@@ -50,7 +50,7 @@ impl Nodes {
             Action::Own { .. } => {}
             Action::Stop { thread } => {
                 let id = thread_id(thread);
-                tracing::warn!(thread = %id, "a thread is no longer this node's: it is stopped");
+                tracing::debug!(thread = %id, "a thread is no longer this node's");
                 if let Some(shared) = self.shared() {
                     shared.abandon(id);
                 }

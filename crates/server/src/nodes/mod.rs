@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-use loomd_agent::{Owning, Ownership, Refusal};
+use loomd_agent::{Ownership, Owning, Refusal};
 use loomd_ownership::{Answer, Input, Need, Node, NodeId, PeerMessage, RequestKey, Settings, Thread};
 use loomd_protocol::ThreadStatus;
 use loomd_store::{NodeFacts, SharedStore, Store, ThreadId};
@@ -103,12 +103,8 @@ impl Nodes {
     pub fn new(store: Arc<dyn Store>, options: NodeOptions) -> Arc<Self> {
         let id = NodeId(Uuid::new_v4().as_u64_pair().0);
         let ttl = store.shared().map_or(15_000, |shared| millis(shared.session_ttl()));
-        let settings = Settings {
-            session_ttl: ttl,
-            renewal: ttl / 3,
-            db_timeout: (ttl / 3).min(3_000),
-            ..Settings::default()
-        };
+        let settings =
+            Settings { session_ttl: ttl, renewal: ttl / 3, db_timeout: (ttl / 3).min(3_000), ..Settings::default() };
         Arc::new(Self {
             id,
             options,
@@ -227,7 +223,7 @@ impl Ticket {
 
     /// The node that it was sent to was lost before it answered.
     pub fn lost(&self) {
-        self.nodes.input(Input::Lost { key: self.key });
+        self.nodes.input(Input::LostRequest { key: self.key });
     }
 }
 
@@ -235,6 +231,8 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         self.nodes.verdicts.lock().remove(&self.key);
         self.nodes.input(Input::Finished { key: self.key });
+        // One that was not run here is not waited for any longer.
+        self.answered(self.nodes.id);
     }
 }
 
@@ -255,9 +253,7 @@ impl Ownership for NodeOwnership {
                     Err(Refusal::invalid(format!("thread {id} is loaded by another node")))
                 }
                 Verdict::Refused(answer) => Err(Refusal::failed(refusal(answer))),
-                Verdict::Run { epoch: None } | Verdict::NotOwner => {
-                    Err(Refusal::failed(refusal(Answer::Unavailable)))
-                }
+                Verdict::Run { epoch: None } | Verdict::NotOwner => Err(Refusal::failed(refusal(Answer::Unavailable))),
             }
         })
     }

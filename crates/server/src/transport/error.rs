@@ -27,6 +27,11 @@ pub enum ServeError {
          browsers do, with TLS in front: `--console-origin https://HOST`"
     )]
     PublicConsole(SocketAddr),
+    #[error(
+        "other nodes cannot connect to ws://{0}: name an address of this machine that they reach, with `--node-url \
+         ws://HOST:PORT`"
+    )]
+    NoNodeUrl(SocketAddr),
     #[error("cannot connect to {0}: {1}")]
     Upstream(String, String),
     #[error(transparent)]

@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::App;
-use crate::connection::{self, Inbound, Source};
+use crate::connection::{self, Inbound, PeerKind, Source};
 use crate::outbound::{OutboundQueue, WhenFull};
 
 /// Serves a client that exchanges whole messages, until it drops its sender or `stop` is cancelled. As on stdio,
@@ -22,7 +22,11 @@ pub async fn serve_in_process(
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
     let writing = write(Arc::clone(&outbound), to_client);
     let ours = Arc::clone(&app);
-    join(connection::serve(app, "in-process", None, ClientMessages(from_client), outbound, stop), writing).await;
+    join(
+        connection::serve(app, "in-process", PeerKind::default(), ClientMessages(from_client), outbound, stop),
+        writing,
+    )
+    .await;
     ours.flush().await;
 }
 

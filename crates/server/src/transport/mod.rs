@@ -16,11 +16,11 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
+pub use crate::upstream::{Upstream, UpstreamAddress};
 pub use attach::serve_attached;
 pub use console::ConsoleRequest;
 pub use error::ServeError;
 pub use in_process::serve_in_process;
-pub use crate::upstream::{Upstream, UpstreamAddress};
 
 use crate::app::App;
 use crate::auth::{Guard, Policy};
@@ -49,7 +49,7 @@ pub async fn serve(
     let ours = Arc::clone(&app);
     let drain = async move {
         if drains {
-            ours.until_idle().await;
+            ours.drain().await;
         }
     };
     tokio::select! {
@@ -66,6 +66,9 @@ async fn serve_until(
     stop: CancellationToken,
 ) -> Result<(), ServeError> {
     let ours = Arc::clone(&app);
+    if !matches!(listen, ListenUrl::Websocket(_) | ListenUrl::Passed) {
+        app.join_nodes(None);
+    }
     match listen {
         ListenUrl::Stdio => stdio::serve(app, stop).await?,
         ListenUrl::Websocket(address) => {
@@ -79,6 +82,7 @@ async fn serve_until(
                 websocket::serve_tcp(app, listener, Guard::new(policy)?, None, stop).await?;
             }
             passed::PassedListener::Unix(listener) => {
+                app.join_nodes(None);
                 websocket::serve_passed_unix(app, listener, Guard::new(policy)?, stop).await?;
             }
         },

@@ -19,7 +19,7 @@ use tracing::{error, warn};
 
 use super::lines::Lines;
 use crate::app::App;
-use crate::connection::{self, Inbound, Source};
+use crate::connection::{self, Inbound, PeerKind, Source};
 use crate::limits;
 use crate::outbound::{OutboundQueue, WhenFull};
 
@@ -44,7 +44,8 @@ pub(super) async fn serve(app: Arc<App>, stop: CancellationToken) -> io::Result<
         runtime.block_on(write(output, &to_write));
         _ = written.send(());
     })?;
-    connection::serve(app, "stdio", None, StdinMessages { lines: received, ended }, outbound, stop).await;
+    connection::serve(app, "stdio", PeerKind::default(), StdinMessages { lines: received, ended }, outbound, stop)
+        .await;
     if timeout(limits::DRAIN, all_written).await.is_err() {
         warn!("the client did not read all messages before the end");
     }

@@ -26,6 +26,7 @@ use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use loomd_console::Console;
+use loomd_ownership::NodeId;
 use tokio::net::{TcpListener, UnixListener, UnixSocket, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::{JoinHandle, spawn_blocking};
@@ -39,11 +40,13 @@ use super::console::{self, ConsoleRequest, ConsoleSession, Routed};
 use super::peer::{Admission, Peer};
 use crate::app::App;
 use crate::auth::{Guard, Policy};
-use crate::connection::{self, Inbound, Source};
+use crate::connection::{self, Inbound, NodePeer, PeerKind, Source};
 use crate::figures::{figures, render};
 use crate::limits;
+use crate::nodes::Nodes;
 use crate::outbound::{End, OutboundQueue, WhenFull};
 use crate::throttle::Throttle;
+use crate::upstream::{HEADER_LINK, HEADER_NODE, HEADER_REMOTE, HEADER_ROLE};
 
 pub(super) async fn serve_tcp(
     app: Arc<App>,
@@ -55,6 +58,8 @@ pub(super) async fn serve_tcp(
     let (admission, guard) = (admission(&guard), Arc::new(guard));
     let reload = reload_on_hang_up(&guard)?;
     let address = listener.local_addr()?;
+    check_node_url(&app, address)?;
+    app.join_nodes(Some(format!("ws://{address}")));
     let mut served_console = None;
     match console {
         None => announce(address),
@@ -111,6 +116,15 @@ pub(super) async fn serve_passed_unix(
     Ok(())
 }
 
+/// Refuses an address that other nodes cannot connect to, unless they are given another one.
+fn check_node_url(app: &App, address: SocketAddr) -> Result<(), ServeError> {
+    let is_missing = |nodes: &Arc<Nodes>| nodes.options.token.is_some() && nodes.options.url.is_none();
+    match address.ip().is_unspecified() && app.nodes.as_ref().is_some_and(is_missing) {
+        true => Err(ServeError::NoNodeUrl(address)),
+        false => Ok(()),
+    }
+}
+
 fn admission(guard: &Guard) -> Admission {
     match guard.policy() {
         Policy::Open => Admission::SameUser,
@@ -156,8 +170,12 @@ pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access
         let peer = peer(&io);
         let (service, http, stop) = (service.clone(), http.clone(), stop.clone());
         tokio::spawn(async move {
-            let checked = spawn_blocking(move || admission.check(peer)).await;
-            let admitted = PeerCheck(checked.unwrap_or(Err("the client could not be checked")));
+            let checked = spawn_blocking(move || match admission.check(peer) {
+                Ok(()) => PeerCheck { client: Ok(()), node: Ok(()) },
+                refused => PeerCheck { client: refused, node: Admission::Authenticated.check(peer) },
+            });
+            let unchecked = Err("the client could not be checked");
+            let admitted = checked.await.unwrap_or(PeerCheck { client: unchecked, node: unchecked });
             let service = service_fn(move |mut request: hyper::Request<_>| {
                 request.extensions_mut().insert(admitted);
                 service.call(request)
@@ -180,9 +198,13 @@ pub(super) async fn serve_on<L: Listener>(mut listener: L, app: Arc<App>, access
     }
 }
 
-/// Whether the peer of a connection may open a websocket; the error is the body of a 403.
+/// Whether the peer of a connection may open a websocket, as a client, and as a node that authenticates; the error is
+/// the body of a 403.
 #[derive(Clone, Copy)]
-struct PeerCheck(Result<(), &'static str>);
+struct PeerCheck {
+    client: Result<(), &'static str>,
+    node: Result<(), &'static str>,
+}
 
 /// A socket that only its owner can reach. One that a dead server left behind is replaced.
 async fn bind_unix(path: &Path) -> Result<(UnixListener, SocketFile), ServeError> {
@@ -285,7 +307,7 @@ async fn serve_console(State(listening): State<RouterState>, request: Request, n
     if !Console::serves(request.uri().path(), request.headers()) {
         return next.run(request).await;
     }
-    if let Some(PeerCheck(Err(reason))) = request.extensions().get() {
+    if let Some(PeerCheck { client: Err(reason), .. }) = request.extensions().get() {
         return (StatusCode::FORBIDDEN, *reason).into_response();
     }
     match console::route(console, request).await {
@@ -305,7 +327,7 @@ async fn forbid_origin(request: Request, next: Next) -> Response {
 impl RouterState {
     /// The response to a client that may not use the server.
     fn refusal(&self, parts: &Parts) -> Option<Response> {
-        if let Some(PeerCheck(Err(reason))) = parts.extensions.get() {
+        if let Some(PeerCheck { client: Err(reason), .. }) = parts.extensions.get() {
             debug!(reason, "refused a client");
             return Some((StatusCode::FORBIDDEN, *reason).into_response());
         }
@@ -319,6 +341,33 @@ impl RouterState {
         }
         None
     }
+}
+
+/// The node that a request comes from; the response to one that does not show that it is one.
+#[expect(clippy::result_large_err, reason = "it is the response that is sent")]
+fn node_peer(listening: &RouterState, parts: &Parts) -> Result<Option<NodePeer>, Response> {
+    let Some(id) = parts.headers.get(HEADER_NODE) else { return Ok(None) };
+    let refuse = |status, reason: &'static str| {
+        debug!(reason, "refused another node");
+        Err((status, reason).into_response())
+    };
+    if let Some(PeerCheck { node: Err(reason), .. }) = parts.extensions.get() {
+        return refuse(StatusCode::FORBIDDEN, reason);
+    }
+    let bearer = parts.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let presented = bearer.and_then(|bearer| bearer.strip_prefix("Bearer "));
+    let token = listening.app.nodes.as_ref().and_then(|nodes| nodes.options.token.as_ref());
+    let (Some(token), Some(presented)) = (token, presented) else {
+        return refuse(StatusCode::UNAUTHORIZED, "this server takes no requests of other nodes");
+    };
+    if !token.is(presented) {
+        return refuse(StatusCode::UNAUTHORIZED, "wrong node token");
+    }
+    let Some(id) = id.to_str().ok().and_then(|id| id.parse().ok()) else {
+        return refuse(StatusCode::BAD_REQUEST, "the id of the node is no number");
+    };
+    let is_observer = parts.headers.get(HEADER_LINK).is_some_and(|link| link == "observer");
+    Ok(Some(NodePeer { id: NodeId(id), is_observer }))
 }
 
 /// `GET /metrics`: the figures of the server, for clients that might as well open a websocket.
@@ -344,8 +393,13 @@ async fn accept(listening: RouterState, parts: &mut Parts, session: Option<Conso
         Ok(upgrade) => upgrade,
         Err(rejection) => return rejection.into_response(),
     };
-    // Who holds a session of the console has shown who they are.
+    let node = match node_peer(&listening, parts) {
+        Ok(node) => node,
+        Err(refusal) => return refusal,
+    };
+    // Who holds a session of the console, or is a node, has shown who they are.
     if session.is_none()
+        && node.is_none()
         && let Some(refusal) = listening.refusal(parts)
     {
         return refusal;
@@ -353,6 +407,17 @@ async fn accept(listening: RouterState, parts: &mut Parts, session: Option<Conso
     if listening.clients.len() >= limits::MAX_CLIENTS {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many clients").into_response();
     }
+    let role = parts.headers.get(HEADER_ROLE).and_then(|role| role.to_str().ok()?.parse().ok());
+    let is_remote = parts.headers.get(HEADER_REMOTE).is_some_and(|remote| remote == "true");
+    let peer = match (&session, node) {
+        (Some(session), _) => PeerKind { role: Some(session.role()), node: None },
+        (None, node) => PeerKind { role: role.filter(|_| node.is_some()), node },
+    };
+    let transport = match node {
+        None => listening.transport,
+        Some(_) if is_remote => connection::REMOTE,
+        Some(_) => "node",
+    };
     let tracked = listening.clients.token();
     let upgrade = upgrade
         .max_frame_size(limits::MAX_FRAME)
@@ -360,12 +425,18 @@ async fn accept(listening: RouterState, parts: &mut Parts, session: Option<Conso
         .read_buffer_size(limits::FRAME_BUFFER)
         .write_buffer_size(limits::FRAME_BUFFER);
     upgrade.on_upgrade(async move |socket| {
-        serve_client(listening, socket, session).await;
+        serve_client(listening, socket, session, peer, transport).await;
         drop(tracked);
     })
 }
 
-async fn serve_client(listening: RouterState, socket: WebSocket, session: Option<ConsoleSession>) {
+async fn serve_client(
+    listening: RouterState,
+    socket: WebSocket,
+    session: Option<ConsoleSession>,
+    peer: PeerKind,
+    transport: &'static str,
+) {
     let (sink, stream) = socket.split();
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Cut));
     let pings = Arc::new(AtomicU32::new(0));
@@ -377,9 +448,7 @@ async fn serve_client(listening: RouterState, socket: WebSocket, session: Option
         unexpected: Throttle::default(),
     };
     let writing = write(sink, Arc::clone(&outbound), &pings, &close_code);
-    let role = session.as_ref().map(ConsoleSession::role);
-    let serving =
-        connection::serve(listening.app, listening.transport, role, frames, Arc::clone(&outbound), listening.stop);
+    let serving = connection::serve(listening.app, transport, peer, frames, Arc::clone(&outbound), listening.stop);
     // Always in this order: what one poll of the first queues is sent by the second before the next poll.
     let serving = join(serving, writing);
     let Some(session) = session else {
