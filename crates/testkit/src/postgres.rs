@@ -130,6 +130,11 @@ impl Postgres {
         format!("postgres://postgres@/{database}?host={}&port={}", self.folder.display(), self.port)
     }
 
+    /// The unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
+    }
+
     /// The same as another user, with a password.
     pub fn url_as(&self, user: &str, password: &str, database: &str) -> String {
         format!("postgres://{user}:{password}@/{database}?host={}&port={}", self.folder.display(), self.port)
