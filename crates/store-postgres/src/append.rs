@@ -11,9 +11,9 @@ use crate::facts::NOW_NS;
 /// Larger records go to `blob`.
 const LARGEST_BODY: usize = 64 * 1024;
 
-/// Appends records under a lease: nothing happens, and there is no row, when the lease's token is another one, or when
-/// the thread is gone and not new. The lease's row stays locked until the statement is over, so a take-over happens
-/// before or after it.
+/// Appends records under a lease: nothing happens, and there is no row, when the lease's session, token or epoch is
+/// another one, or when the thread is gone and not new. The lease's row stays locked until the statement is over, so a
+/// take-over happens before or after it.
 ///
 /// Parameters: thread, session, token, count, epoch, kinds, sizes, bodies, digests, blob digests, blob bytes, whether
 /// the thread is new, and the head's columns.
@@ -30,7 +30,7 @@ pub(crate) static APPEND: LazyLock<String> = LazyLock::new(|| {
     };
     format!(
         "WITH held AS MATERIALIZED (
-            SELECT 1 FROM loomd.lease WHERE thread_id = $1 AND session = $2 AND token = $3 FOR UPDATE
+            SELECT 1 FROM loomd.lease WHERE thread_id = $1 AND session = $2 AND token = $3 AND epoch = $5 FOR UPDATE
         ), made AS (
             INSERT INTO loomd.thread AS t (id, end_seq, updated_ns, {columns})
             SELECT $1, $4, {NOW_NS}, {values} FROM held WHERE $12

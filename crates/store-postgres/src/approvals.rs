@@ -20,14 +20,20 @@ fn select(rest: &str) -> String {
 }
 
 impl PostgresWork {
-    pub(crate) async fn insert_approval(&self, approval: StoredApproval, stale: Option<StaleApprovals>) -> Result<()> {
+    /// May be repeated: the id is the asker's, and the approval is inserted once.
+    pub(crate) async fn insert_approval(
+        &self,
+        approval: &StoredApproval,
+        stale: Option<&StaleApprovals>,
+    ) -> Result<()> {
         let mut client = self.0.client().await?;
         let transaction = client.transaction().await.map_err(|error| self.failed(error))?;
-        if let Some(stale) = &stale {
+        if let Some(stale) = stale {
             self.cancel_stale(&transaction, approval.thread_id, stale).await?;
         }
         let insert = "INSERT INTO loomd.approval (id, thread_id, turn_id, item_id, method, params, asked_at_ms, \
-                      deadline_ms, default_decision, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'open')";
+                      deadline_ms, default_decision, state) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 'open') \
+                      ON CONFLICT (id) DO NOTHING";
         let inserted = transaction
             .execute(
                 insert,
@@ -48,7 +54,8 @@ impl PostgresWork {
         self.commit(transaction).await
     }
 
-    pub(crate) async fn end_approval(&self, id: Uuid, outcome: ApprovalOutcome) -> Result<Settled> {
+    /// May be repeated: an approval that has this very outcome was ended by an earlier try.
+    pub(crate) async fn end_approval(&self, id: Uuid, outcome: &ApprovalOutcome, repeats: bool) -> Result<Settled> {
         let client = self.0.client().await?;
         let update = "UPDATE loomd.approval SET state = $2, decision = $3, decided_at_ms = $4, connection = $5, \
                       client = $6, role = $7 WHERE id = $1 AND state = 'open'";
@@ -71,7 +78,11 @@ impl PostgresWork {
             return Ok(Settled::Now);
         }
         let earlier = self.find_approval(&client, id).await?.and_then(|approval| approval.outcome);
-        Ok(earlier.map_or(Settled::Unknown, Settled::Earlier))
+        Ok(match earlier {
+            Some(earlier) if repeats && earlier == *outcome => Settled::Now,
+            Some(earlier) => Settled::Earlier(earlier),
+            None => Settled::Unknown,
+        })
     }
 
     pub(crate) async fn cancel_stale(
@@ -92,14 +103,14 @@ impl PostgresWork {
         row.map_err(|error| self.failed(error))?.map(|row| self.stored_approval(&row)).transpose()
     }
 
-    pub(crate) async fn turn_approvals(&self, id: ThreadId, turn_id: String) -> Result<Vec<StoredApproval>> {
+    pub(crate) async fn turn_approvals(&self, id: ThreadId, turn_id: &str) -> Result<Vec<StoredApproval>> {
         let client = self.0.client().await?;
         let query = select("WHERE thread_id = $1 AND turn_id = $2 ORDER BY id");
-        let rows = client.query(&query, &[id.as_uuid(), &storable(&turn_id).as_ref()]).await;
+        let rows = client.query(&query, &[id.as_uuid(), &storable(turn_id).as_ref()]).await;
         rows.map_err(|error| self.failed(error))?.iter().map(|row| self.stored_approval(row)).collect()
     }
 
-    pub(crate) async fn approval_page(&self, query: ApprovalQuery) -> Result<Vec<StoredApproval>> {
+    pub(crate) async fn approval_page(&self, query: &ApprovalQuery) -> Result<Vec<StoredApproval>> {
         let client = self.0.client().await?;
         let state = match query.open {
             Some(true) => "AND state = 'open'",

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use loomd_store::{Failure, Result};
+use loomd_store::{Failure, NodeRow, PoolFigures, Result};
 use tokio::sync::OnceCell;
 
 use crate::error::{Place, check_schema, check_version};
 use crate::schema::{MIGRATION_LOCK, MIGRATIONS, VERSION};
 use crate::tls::Tls;
-use crate::{Address, Options};
+use crate::{Address, Options, nodes};
 
 /// How long a statement waits for a free connection, and for a new one.
 const WAIT: Duration = Duration::from_secs(10);
@@ -19,6 +19,8 @@ pub(crate) struct Database {
     pub address: Address,
     pub place: Place,
     connections: usize,
+    /// How long a database that is away is waited for.
+    pub patience: Duration,
     tls: OnceCell<Tls>,
     /// Set once the database was checked and has the tables.
     pool: OnceCell<Pool>,
@@ -45,6 +47,7 @@ impl Database {
             place: Place::new(&options.address),
             address: options.address.clone(),
             connections: options.connections.max(2),
+            patience: options.patience,
             tls: OnceCell::new(),
             pool: OnceCell::new(),
         }
@@ -54,6 +57,23 @@ impl Database {
     pub async fn client(&self) -> Result<Object> {
         let pool = self.pool.get_or_try_init(|| self.open()).await?;
         pool.get().await.map_err(|error| self.place.pool(&error))
+    }
+
+    /// A connection out of the pool. Waits for a database that was reached before and is away: for operations that may
+    /// not be repeated once they were sent.
+    pub async fn waiting_client(&self) -> Result<Object> {
+        self.retry(|| self.client()).await
+    }
+
+    /// Whether the database was ever reached.
+    pub fn was_reached(&self) -> bool {
+        self.pool.initialized()
+    }
+
+    pub fn pool_figures(&self) -> PoolFigures {
+        let Some(pool) = self.pool.get() else { return PoolFigures { limit: self.connections, ..Default::default() } };
+        let status = pool.status();
+        PoolFigures { connections: status.size, limit: status.max_size, waiting: status.waiting }
     }
 
     /// A connection of its own, outside of the pool.
@@ -67,7 +87,8 @@ impl Database {
         drop(self.client().await?);
         let tls = self.tls().await?;
         let connecting = tokio::time::timeout(WAIT, self.address.config.connect(tls));
-        let connected = connecting.await.map_err(|_| self.place.error(Failure::Other, "the server does not answer"))?;
+        let connected =
+            connecting.await.map_err(|_| self.place.error(Failure::Unreachable, "the server does not answer"))?;
         connected.map_err(|error| self.place.query(&error))
     }
 
@@ -154,6 +175,16 @@ impl Database {
             transaction.execute(note, &[&number]).await.map_err(failed)?;
         }
         transaction.commit().await.map_err(failed)
+    }
+
+    /// The nodes that are registered. Changes nothing: without tables there are none.
+    pub async fn nodes(&self) -> Result<Vec<NodeRow>> {
+        let pool = self.pool().await?;
+        let client = pool.get().await.map_err(|error| self.place.pool(&error))?;
+        self.check_server(&client).await?;
+        let schema = self.schema_version(&client).await?;
+        check_schema(schema, VERSION).map_err(|reason| self.place.error(Failure::Other, reason))?;
+        if schema == 0 { Ok(Vec::new()) } else { nodes::list(&client, &self.place).await }
     }
 
     /// Checks the database without changing it.

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use deadpool_postgres::TimeoutType;
 use loomd_store::{Error, Failure};
 use tokio_postgres::error::SqlState;
 
@@ -40,7 +41,10 @@ impl Place {
     pub fn pool(&self, error: &deadpool_postgres::PoolError) -> Error {
         match error {
             deadpool_postgres::PoolError::Backend(error) => self.query(error),
-            deadpool_postgres::PoolError::Timeout(_) => {
+            deadpool_postgres::PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
+                self.error(Failure::Unreachable, "the server does not answer")
+            }
+            deadpool_postgres::PoolError::Timeout(TimeoutType::Wait) => {
                 self.error(Failure::Other, "no free connection: all are in use, or the server does not answer")
             }
             other => self.error(Failure::Other, other.to_string()),
@@ -53,7 +57,37 @@ impl Place {
     }
 }
 
+/// Whether the connection was lost or not made, so that what was sent, if anything was, may have been done or not.
+/// A server that shuts down may say so after it has committed.
+pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
+    use std::io::ErrorKind;
+    if let Some(code) = error.code() {
+        let shutdown = [
+            SqlState::ADMIN_SHUTDOWN,
+            SqlState::CRASH_SHUTDOWN,
+            SqlState::CANNOT_CONNECT_NOW,
+            SqlState::TOO_MANY_CONNECTIONS,
+        ];
+        return code.code().starts_with("08") || shutdown.contains(code);
+    }
+    let io = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
+    match io {
+        // No socket in the file system: the server is away.
+        Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => true,
+        Some(ErrorKind::ConnectionAborted | ErrorKind::NotConnected | ErrorKind::BrokenPipe) => true,
+        Some(ErrorKind::UnexpectedEof | ErrorKind::TimedOut | ErrorKind::Interrupted) => true,
+        Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown) => true,
+        Some(_) => false,
+        None => error.is_closed() || error.to_string().starts_with("timeout"),
+    }
+}
+
 fn explain(error: &tokio_postgres::Error, user: &str) -> (Failure, String) {
+    let (failure, reason) = described(error, user);
+    (if is_lost(error) { Failure::Unreachable } else { failure }, reason)
+}
+
+fn described(error: &tokio_postgres::Error, user: &str) -> (Failure, String) {
     let Some(server) = error.as_db_error() else {
         let cause = error.source().map(ToString::to_string);
         let text = match cause {

@@ -1,8 +1,11 @@
 //! The lease of a thread: a row that names the session that holds it, a token that is new for every holder, and the
 //! epoch. Whoever changes records checks the token in the same statement, so that a holder that was taken over is fenced
 //! off by the database itself.
+//!
+//! The lease of a thread that a node owns stays with the node's session; its writers only get a token each. The lease of
+//! another thread is taken for one writer, and given back when that is dropped.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +17,7 @@ use uuid::Uuid;
 
 use crate::database::Database;
 use crate::nodes::Sessions;
+use crate::ownership::{Ownership, Ownerships, WriterSlot};
 
 /// The pauses between two tries to take a lease that is held.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
@@ -23,8 +27,8 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 const RELEASES: usize = 60;
 const RELEASE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Takes a lease that is free, or whose session has expired. The session of the taker must be live. Whether the holder's
-/// session has expired may be judged by an older snapshot than the row's own; the token keeps that harmless.
+/// Takes a lease that is free, or whose session has expired. The session of the taker must be live. With `$4`, also one
+/// that an earlier try for the same reader may have taken.
 const TAKE: &str = "
     INSERT INTO loomd.lease AS l (thread_id, session, token, epoch, reader)
     SELECT $1, $2, nextval('loomd.lease_token'), extract(epoch FROM clock_timestamp())::bigint, $3
@@ -33,14 +37,16 @@ const TAKE: &str = "
         session = excluded.session, token = excluded.token, reader = excluded.reader,
         epoch = CASE WHEN l.session IS NULL AND l.reader = excluded.reader THEN l.epoch
             ELSE greatest(l.epoch + 1, excluded.epoch) END
-    WHERE l.session IS NULL OR NOT EXISTS (
-        SELECT 1 FROM loomd.node n WHERE n.session = l.session AND n.expires_at > clock_timestamp())
+    WHERE l.session IS NULL OR NOT loomd.is_live(l.session)
+        OR ($4 AND l.session = excluded.session AND l.reader = excluded.reader)
     RETURNING token, epoch";
 
 /// Why a lease was not taken.
 const HOLDER: &str = "
     SELECT EXISTS (SELECT 1 FROM loomd.node WHERE session = $2 AND expires_at > clock_timestamp()),
         (SELECT token FROM loomd.lease WHERE thread_id = $1 AND session IS NOT NULL)";
+
+const NEW_TOKEN: &str = "SELECT made, ends, complete FROM loomd.new_token($1, $2, $3)";
 
 const RELEASE: &str = "UPDATE loomd.lease SET session = NULL WHERE thread_id = $1 AND token = $2";
 
@@ -49,24 +55,81 @@ pub(crate) struct Leases {
     database: Arc<Database>,
     sessions: Arc<Sessions>,
     /// How long a lease of another process is waited for: its writer may have been dropped a moment ago.
-    handover: Duration,
-    /// The tokens of the writers of this store that were not dropped.
-    active: Mutex<HashSet<i64>>,
+    pub handover: Duration,
+    ownerships: Arc<Ownerships>,
+    /// The tokens of the writers of this store that were not dropped, without those of owned threads.
+    active: Mutex<HashMap<i64, ThreadId>>,
 }
 
 impl Leases {
-    pub fn new(database: Arc<Database>, sessions: Arc<Sessions>, handover: Duration) -> Self {
-        Self { database, sessions, handover, active: Mutex::new(HashSet::new()) }
+    pub fn new(
+        database: Arc<Database>,
+        sessions: Arc<Sessions>,
+        ownerships: Arc<Ownerships>,
+        handover: Duration,
+    ) -> Self {
+        Self { database, sessions, handover, ownerships, active: Mutex::new(HashMap::new()) }
+    }
+
+    /// Whether a writer of this store, which does not own the thread, was not dropped.
+    pub fn is_written(&self, thread: ThreadId) -> bool {
+        self.active.lock().values().any(|written| *written == thread)
+    }
+
+    /// A lease for a change that nobody has prepared: under the ownership, if this process owns the thread.
+    pub async fn take_for_change(self: &Arc<Self>, thread: ThreadId) -> Result<HeldLease> {
+        match self.ownerships.live(thread) {
+            Some(ownership) => self.take_owned(thread, ownership).await,
+            None => self.take(thread, Uuid::now_v7()).await,
+        }
+    }
+
+    /// A lease under an ownership. Fails with [`Error::Held`] while the ownership has another writer.
+    pub async fn take_owned(self: &Arc<Self>, thread: ThreadId, ownership: Arc<Ownership>) -> Result<HeldLease> {
+        let (session, epoch) = (ownership.session, ownership.epoch);
+        let slot = ownership.writer_slot(thread)?;
+        let made = self.database.retry(|| self.new_token(thread, slot.ownership())).await?;
+        Ok(HeldLease {
+            leases: Arc::clone(self),
+            runtime: Handle::current(),
+            thread,
+            session,
+            token: made.token,
+            epoch: u64::try_from(epoch).unwrap_or_default(),
+            owned: Some((slot, made)),
+        })
+    }
+
+    /// Makes a token under an ownership. May be repeated: only the last token counts.
+    async fn new_token(&self, thread: ThreadId, ownership: &Ownership) -> Result<NewToken> {
+        ownership.check(thread)?;
+        let client = self.database.client().await?;
+        let failed = |error: tokio_postgres::Error| self.database.place.query(&error);
+        let statement = client.prepare_cached(NEW_TOKEN).await.map_err(failed)?;
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 3] =
+            [thread.as_uuid(), &ownership.session, &ownership.epoch];
+        let row = client.query_one(&statement, &params).await.map_err(failed)?;
+        let Some(token) = row.get(0) else {
+            ownership.end();
+            return Err(Error::StaleLease { id: thread });
+        };
+        Ok(NewToken { token, end: row.get(1), has_head: row.get::<_, Option<bool>>(2).unwrap_or_default() })
     }
 
     /// Takes a thread's lease for a reader. Runs to its end when its caller gives up, and then gives the lease back.
     pub async fn take(self: &Arc<Self>, thread: ThreadId, reader: Uuid) -> Result<HeldLease> {
         let leases = Arc::clone(self);
-        let taken = tokio::spawn(async move { leases.take_or_wait(thread, reader).await }).await;
+        let taken = tokio::spawn(async move {
+            let mut repeats = false;
+            let again = || leases.take_or_wait(thread, reader, std::mem::replace(&mut repeats, true));
+            leases.database.retry(again).await
+        });
+        let taken = taken.await;
         taken.map_err(|_| Error::Stopped)?
     }
 
-    async fn take_or_wait(self: Arc<Self>, thread: ThreadId, reader: Uuid) -> Result<HeldLease> {
+    /// May be repeated while the database is away: nobody writes under the token of a lost try.
+    async fn take_or_wait(self: &Arc<Self>, thread: ThreadId, reader: Uuid, repeats: bool) -> Result<HeldLease> {
         let deadline = Instant::now() + self.handover;
         let mut pause = FIRST_PAUSE;
         loop {
@@ -74,11 +137,13 @@ impl Leases {
             let client = self.database.client().await?;
             let failed = |error: tokio_postgres::Error| self.database.place.query(&error);
             let take = client.prepare_cached(TAKE).await.map_err(failed)?;
-            if let Some(row) = client.query_opt(&take, &[thread.as_uuid(), &session, &reader]).await.map_err(failed)? {
+            let repeats = repeats && !self.is_written(thread);
+            let row = client.query_opt(&take, &[thread.as_uuid(), &session, &reader, &repeats]).await;
+            if let Some(row) = row.map_err(failed)? {
                 let (token, epoch): (i64, i64) = (row.get(0), row.get(1));
-                self.active.lock().insert(token);
-                let epoch = u64::try_from(epoch).unwrap_or_default();
-                return Ok(HeldLease { leases: self, runtime: Handle::current(), thread, session, token, epoch });
+                self.active.lock().insert(token, thread);
+                let (epoch, runtime) = (u64::try_from(epoch).unwrap_or_default(), Handle::current());
+                return Ok(HeldLease { leases: Arc::clone(self), runtime, thread, session, token, epoch, owned: None });
             }
             let holder = client.query_one(HOLDER, &[thread.as_uuid(), &session]).await.map_err(failed)?;
             drop(client);
@@ -89,7 +154,7 @@ impl Leases {
                     return Err(self.database.place.error(Failure::Other, reason));
                 }
             } else if let Some(token) = holder.get::<_, Option<i64>>(1) {
-                if self.active.lock().contains(&token) {
+                if self.active.lock().contains_key(&token) {
                     return Err(Error::Held { id: thread, pid: Some(std::process::id()) });
                 }
                 if Instant::now() >= deadline {
@@ -108,7 +173,17 @@ impl Leases {
     }
 }
 
-/// A lease that was taken. Given back when it is dropped, on the runtime that took it.
+/// What is known with a new token of an owned thread.
+#[derive(Clone, Copy)]
+pub(crate) struct NewToken {
+    pub token: i64,
+    /// The number of the thread's next record; `None` when the thread is not stored.
+    pub end: Option<i64>,
+    /// Whether the thread's row has all that the head of its records gives.
+    pub has_head: bool,
+}
+
+/// A lease that was taken. Given back when it is dropped, on the runtime that took it, unless the thread is owned.
 pub(crate) struct HeldLease {
     leases: Arc<Leases>,
     runtime: Handle,
@@ -116,11 +191,34 @@ pub(crate) struct HeldLease {
     pub session: Uuid,
     pub token: i64,
     pub epoch: u64,
+    /// Set when the thread is owned: the right to write, and what came with the token.
+    pub owned: Option<(WriterSlot, NewToken)>,
 }
 
 impl HeldLease {
+    /// Fails when the ownership under which the lease was taken has ended here.
+    pub fn check_ownership(&self) -> Result<()> {
+        match &self.owned {
+            Some((slot, _)) => slot.ownership().check(self.thread),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes another token under the ownership, so that nothing sent under the last one can come true any more.
+    pub async fn replace_token(&mut self) -> Result<NewToken> {
+        let Some((slot, made)) = &mut self.owned else { return Err(Error::StaleLease { id: self.thread }) };
+        *made = self.leases.new_token(self.thread, slot.ownership()).await?;
+        self.token = made.token;
+        Ok(*made)
+    }
+
     /// Fails when another holder has taken the thread over.
     pub async fn check(&self) -> Result<()> {
+        self.check_ownership()?;
+        self.leases.database.retry(|| self.check_row()).await
+    }
+
+    async fn check_row(&self) -> Result<()> {
         let database = &self.leases.database;
         let client = database.client().await?;
         let query = "SELECT 1 FROM loomd.lease WHERE thread_id = $1 AND session = $2 AND token = $3";
@@ -134,6 +232,9 @@ impl HeldLease {
 
 impl Drop for HeldLease {
     fn drop(&mut self) {
+        if self.owned.is_some() {
+            return;
+        }
         self.leases.active.lock().remove(&self.token);
         let (leases, thread, token) = (Arc::clone(&self.leases), self.thread, self.token);
         // A lease that cannot be given back stays with the session, which ends with the process.

@@ -4,10 +4,11 @@
 //! over writes nothing, however late it comes. The database's clock decides which sessions have expired; the clocks of
 //! the nodes are never compared.
 //!
-//! Where to start: [`PostgresStore`] for the store, `schema.rs` for the tables, `lease.rs` for who may write,
-//! `writer.rs` for the append.
+//! Where to start: [`PostgresStore`] for the store, `schema.rs` for the tables, `shared.rs` for nodes and what they own,
+//! `lease.rs` for who may write, `writer.rs` for the append, `retry.rs` for a database that is away.
 
 mod address;
+mod answered;
 mod append;
 mod approvals;
 mod database;
@@ -16,10 +17,14 @@ mod facts;
 mod lease;
 mod list;
 mod nodes;
+mod notes;
+mod ownership;
 mod passfile;
 mod reader;
+mod retry;
 mod schema;
 mod search;
+mod shared;
 mod store;
 mod text;
 mod tls;
@@ -30,7 +35,7 @@ mod writer;
 
 pub use address::{Address, BadAddress};
 pub use database::StoreCheck;
-pub use nodes::{NodeRow, SESSION_TTL};
+pub use nodes::SESSION_TTL;
 pub use passfile::{find_password, password_of};
 pub use schema::VERSION as SCHEMA_VERSION;
 pub use store::{Options, PostgresStore};

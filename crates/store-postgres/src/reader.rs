@@ -1,11 +1,12 @@
 //! Reading the records of a thread.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 
 use loomd_store::{Answer, Error, Position, Reader, Result, ThreadId, Window, Writer};
 use uuid::Uuid;
 
+use crate::ownership::Ownership;
 use crate::store::Inner;
 use crate::writer::{Known, PostgresWriter, position};
 
@@ -42,13 +43,33 @@ pub(crate) struct PostgresReader {
     /// Tells the epochs of readers apart.
     id: Uuid,
     known: Arc<Known>,
+    /// The ownership under which this reader writes. When it has ended, the reader writes nothing more.
+    bound: OnceLock<Arc<Ownership>>,
 }
 
 impl PostgresReader {
     pub fn new(inner: Arc<Inner>, thread: ThreadId, is_new: bool) -> Self {
         let known = Known::default();
         known.is_new.store(is_new, Ordering::Relaxed);
-        Self { inner, thread, id: Uuid::now_v7(), known: Arc::new(known) }
+        let bound = inner.ownerships.live(thread).map_or_else(OnceLock::new, OnceLock::from);
+        Self { inner, thread, id: Uuid::now_v7(), known: Arc::new(known), bound }
+    }
+
+    /// The ownership to write under; `None` when the thread is not owned here.
+    fn ownership(&self) -> Result<Option<Arc<Ownership>>> {
+        let stale = || Error::StaleLease { id: self.thread };
+        if self.bound.get().is_some_and(|bound| bound.is_ended()) {
+            return Err(stale());
+        }
+        match self.inner.ownerships.get(self.thread) {
+            Some(ownership) if ownership.is_ended() => Err(stale()),
+            Some(ownership) => {
+                self.bound.get_or_init(|| Arc::clone(&ownership));
+                Ok(Some(ownership))
+            }
+            None if self.bound.get().is_some() => Err(stale()),
+            None => Ok(None),
+        }
     }
 
     async fn end_seq(&self) -> Result<i64> {
@@ -99,34 +120,37 @@ impl Reader for PostgresReader {
     }
 
     fn end(&self) -> Answer<'_, Position> {
-        Box::pin(async move { self.end_seq().await.map(position) })
+        Box::pin(async move { self.inner.database.retry(|| self.end_seq()).await.map(position) })
     }
 
     fn records_after(&self, position: Position, limit: usize) -> Answer<'_, Window> {
-        Box::pin(async move {
+        Box::pin(self.inner.database.retry(move || async move {
             // The end comes first: what is appended meanwhile is beyond the window.
             let end = self.end_seq().await?;
             let start = seq(position).min(end);
             let records = self.records(Way::Forward, start, end, limit).await?;
             Ok(window(start, end, &records))
-        })
+        }))
     }
 
     fn records_before(&self, position: Option<Position>, limit: usize) -> Answer<'_, Window> {
-        Box::pin(async move {
+        Box::pin(self.inner.database.retry(move || async move {
             let end = self.end_seq().await?;
             let to = position.map_or(end, seq).min(end);
             let mut records = self.records(Way::Backward, 0, to, limit).await?;
             records.reverse();
             Ok(window(to - i64::try_from(records.len()).unwrap_or(0), end, &records))
-        })
+        }))
     }
 
     fn writer(&self) -> Answer<'_, Box<dyn Writer>> {
         Box::pin(async move {
-            let lease = self.inner.leases.take(self.thread, self.id).await?;
+            let lease = match self.ownership()? {
+                Some(ownership) => self.inner.leases.take_owned(self.thread, ownership).await?,
+                None => self.inner.leases.take(self.thread, self.id).await?,
+            };
             let (inner, known) = (Arc::clone(&self.inner), Arc::clone(&self.known));
-            Ok(Box::new(PostgresWriter { inner, known, lease, unknown: false }) as Box<dyn Writer>)
+            Ok(Box::new(PostgresWriter::new(inner, known, lease)) as Box<dyn Writer>)
         })
     }
 }

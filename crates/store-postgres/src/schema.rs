@@ -8,7 +8,7 @@ pub const VERSION: i32 = MIGRATIONS.len() as i32;
 pub(crate) const MIGRATION_LOCK: i64 = 0x6c6f_6f6d_6401;
 
 /// The migrations, in order. The first leads to version 1.
-pub(crate) const MIGRATIONS: [&str; 2] = [FIRST, APPROVALS];
+pub(crate) const MIGRATIONS: [&str; 3] = [FIRST, APPROVALS, NODES];
 
 /// `event.seq` counts the records of a thread from 0; `thread.end_seq` is the next one. A record above 64 KiB is in
 /// `blob`. Columns of `thread` are null until the session metadata was appended; the ones beside `meta` and `preview`
@@ -132,4 +132,52 @@ CREATE TABLE loomd.approval (
 );
 CREATE INDEX approval_by_thread ON loomd.approval (thread_id, id);
 CREATE INDEX open_approval ON loomd.approval (id) WHERE state = 'open';
+";
+
+/// What nodes need to own threads: notes about unfinished turns, answers to requests that must not be carried out twice,
+/// and two functions.
+///
+/// `turn_note.lines` is empty when there are no notes; `(epoch, version)` orders the changes of a row. Requests that
+/// belong to no thread have the nil id in `answered`; `claim` tells a second try of a request from a second request.
+///
+/// `is_live` waits for a renewal of the session that is on its way, and keeps later ones waiting until the transaction is
+/// over: a session that it calls expired is never renewed. `new_token` makes a new token under an ownership; what was
+/// sent under the one before can no longer come true, so that the end of the thread, which it reads afterwards, is final.
+const NODES: &str = "
+CREATE TABLE loomd.turn_note (
+    thread_id uuid PRIMARY KEY,
+    lines bytea NOT NULL,
+    epoch bigint NOT NULL,
+    version bigint NOT NULL
+);
+CREATE INDEX unfinished_turn ON loomd.turn_note (thread_id) WHERE octet_length(lines) > 0;
+CREATE TABLE loomd.answered (
+    thread_id uuid NOT NULL,
+    method text NOT NULL,
+    key bytea NOT NULL,
+    body bytea NOT NULL,
+    answer text NOT NULL,
+    epoch text NOT NULL,
+    at timestamptz NOT NULL,
+    claim uuid,
+    PRIMARY KEY (thread_id, method, key)
+);
+CREATE FUNCTION loomd.is_live(wanted uuid) RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE
+    until timestamptz;
+BEGIN
+    SELECT n.expires_at INTO until FROM loomd.node n WHERE n.session = wanted FOR SHARE;
+    RETURN coalesce(until > clock_timestamp(), false);
+END $$;
+CREATE FUNCTION loomd.new_token(
+    owned_thread uuid, owner uuid, owned_epoch bigint, OUT made bigint, OUT ends bigint, OUT complete boolean
+) LANGUAGE plpgsql AS $$
+BEGIN
+    UPDATE loomd.lease l SET token = nextval('loomd.lease_token')
+    WHERE l.thread_id = owned_thread AND l.session = owner AND l.epoch = owned_epoch RETURNING l.token INTO made;
+    IF FOUND THEN
+        SELECT t.end_seq, t.meta IS NOT NULL AND t.preview IS NOT NULL INTO ends, complete
+        FROM loomd.thread t WHERE t.id = owned_thread;
+    END IF;
+END $$;
 ";

@@ -5,13 +5,17 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use loomd_store::search::{SearchPage, SearchQuery};
-use loomd_store::{Answer, Error, GitPatch, ListQuery, Page, Reader, Result, Store, StoredThread, ThreadId, WorkStore};
-use uuid::Uuid;
+use loomd_store::{
+    Answer, Error, GitPatch, ListQuery, NodeRow, Page, Reader, Result, SharedStore, Store, StoredThread, ThreadId,
+    TurnNotes, WorkStore,
+};
 
 use crate::database::{Database, StoreCheck};
 use crate::facts::{COLUMNS, NOW_NS, TABLES, git_patch, shown_name, stored_thread};
 use crate::lease::Leases;
-use crate::nodes::{self, NodeRow, SESSION_TTL, Sessions};
+use crate::nodes::{SESSION_TTL, Sessions};
+use crate::notes::PostgresNotes;
+use crate::ownership::Ownerships;
 use crate::reader::PostgresReader;
 use crate::text::storable;
 use crate::wake::{Wake, Wakeups};
@@ -24,13 +28,12 @@ pub struct Options {
     pub address: Address,
     /// The most connections of the pool. One more is used for wake-ups.
     pub connections: usize,
-    /// Where other nodes reach this one; `None` for a process that takes no requests.
-    pub node_url: Option<String>,
-    pub node_labels: Vec<String>,
     /// How long a session lives without being renewed. All nodes have the same.
     pub session_ttl: Duration,
     /// How long a lease that another process holds is waited for.
     pub handover: Duration,
+    /// How long a database that was reached before, and is away, is waited for.
+    pub patience: Duration,
 }
 
 impl Options {
@@ -38,10 +41,9 @@ impl Options {
         Self {
             address,
             connections: 16,
-            node_url: None,
-            node_labels: Vec::new(),
             session_ttl: SESSION_TTL,
             handover: Duration::from_secs(1),
+            patience: Duration::from_secs(20),
         }
     }
 }
@@ -49,8 +51,9 @@ impl Options {
 /// Threads in PostgreSQL. Nothing is connected before it is needed. Clones share the connections.
 #[derive(Clone)]
 pub struct PostgresStore {
-    inner: Arc<Inner>,
+    pub(crate) inner: Arc<Inner>,
     work: WorkStore,
+    notes: Arc<PostgresNotes>,
 }
 
 /// What a store shares with its readers and writers.
@@ -58,18 +61,22 @@ pub(crate) struct Inner {
     pub database: Arc<Database>,
     pub sessions: Arc<Sessions>,
     pub leases: Arc<Leases>,
+    pub ownerships: Arc<Ownerships>,
     pub wake: Wake,
 }
 
 impl PostgresStore {
     pub fn new(options: Options) -> Self {
-        let announces = options.node_url.is_some();
         let database = Arc::new(Database::new(&options));
-        let sessions = Arc::new(Sessions::new(options.node_url, options.node_labels, options.session_ttl));
-        let leases = Arc::new(Leases::new(Arc::clone(&database), Arc::clone(&sessions), options.handover));
+        let sessions = Arc::new(Sessions::new(options.session_ttl));
+        let ownerships = Arc::new(Ownerships::default());
+        let leases =
+            Leases::new(Arc::clone(&database), Arc::clone(&sessions), Arc::clone(&ownerships), options.handover);
         let work = WorkStore::shared(Arc::new(PostgresWork::new(Arc::clone(&database))));
-        let wake = Wake::new(Arc::clone(&database), announces);
-        Self { inner: Arc::new(Inner { database, sessions, leases, wake }), work }
+        let wake = Wake::new(Arc::clone(&database));
+        let inner = Arc::new(Inner { database, sessions, leases: Arc::new(leases), ownerships, wake });
+        let notes = Arc::new(PostgresNotes(Arc::clone(&inner)));
+        Self { inner, work, notes }
     }
 
     /// Connects, checks the server and makes the tables that are missing. Without it, the first use does so.
@@ -82,19 +89,18 @@ impl PostgresStore {
         self.inner.database.check().await
     }
 
-    /// The nodes that share the store.
+    /// The nodes that share the store. Unlike the other operations, it makes no tables.
     pub async fn nodes(&self) -> Result<Vec<NodeRow>> {
-        nodes::list(&self.inner.database).await
+        self.inner.database.nodes().await
     }
 
-    /// Marks this node as one that takes no more threads.
-    pub async fn drain(&self) -> Result<()> {
-        self.inner.sessions.drain(&self.inner.database).await
-    }
-
-    /// Ends the session of this process. Leases that it still holds are free at once, and its writers fail.
+    /// Ends the session of this process, if it has one. Leases that it still holds are free at once, and its writers
+    /// fail.
     pub async fn end_session(&self) -> Result<()> {
-        self.inner.sessions.end(&self.inner.database).await
+        match self.inner.sessions.current().await {
+            Some(session) => SharedStore::end(self, session).await,
+            None => Ok(()),
+        }
     }
 
     /// Changes of threads, by any process.
@@ -110,7 +116,7 @@ impl PostgresStore {
     /// Gives a thread the time of change that it had elsewhere.
     pub(crate) async fn set_updated(&self, id: ThreadId, updated_ns: i64) -> Result<()> {
         let database = &self.inner.database;
-        let client = database.client().await?;
+        let client = database.waiting_client().await?;
         let set = "UPDATE loomd.thread SET updated_ns = $2 WHERE id = $1";
         let set = client.execute(set, &[id.as_uuid(), &updated_ns]).await;
         set.map(drop).map_err(|error| database.place.query(&error))
@@ -133,11 +139,11 @@ impl PostgresStore {
     /// Changes a thread that is archived or not, under a lease of its own. `change` has the thread as `$1`; each of its
     /// statements is run, in one transaction that also checks the lease.
     async fn change(&self, id: ThreadId, archived: Option<bool>, change: &[&str]) -> Result<()> {
-        self.find_row(id, archived).await?;
-        let lease = self.inner.leases.take(id, Uuid::now_v7()).await?;
+        self.find(id, archived).await?;
+        let lease = self.inner.leases.take_for_change(id).await?;
         let database = &self.inner.database;
         let failed = |error: tokio_postgres::Error| database.place.query(&error);
-        let mut client = database.client().await?;
+        let mut client = database.waiting_client().await?;
         let transaction = client.transaction().await.map_err(failed)?;
         let held = "SELECT 1 FROM loomd.lease WHERE thread_id = $1 AND session = $2 AND token = $3 FOR UPDATE";
         let held = transaction.query_opt(held, &[id.as_uuid(), &lease.session, &lease.token]).await;
@@ -163,11 +169,14 @@ impl PostgresStore {
         id: ThreadId,
     ) -> Result<Option<T>> {
         let database = &self.inner.database;
-        let client = database.client().await?;
-        let failed = |error: tokio_postgres::Error| database.place.query(&error);
-        let query = client.prepare_cached(query).await.map_err(failed)?;
-        let row = client.query_opt(&query, &[id.as_uuid()]).await.map_err(failed)?;
-        Ok(row.and_then(|row| row.get::<_, Option<T>>(0)))
+        let read = || async move {
+            let client = database.client().await?;
+            let failed = |error: tokio_postgres::Error| database.place.query(&error);
+            let query = client.prepare_cached(query).await.map_err(failed)?;
+            let row = client.query_opt(&query, &[id.as_uuid()]).await.map_err(failed)?;
+            Ok(row.and_then(|row| row.get::<_, Option<T>>(0)))
+        };
+        database.retry(read).await
     }
 }
 
@@ -178,21 +187,21 @@ impl Store for PostgresStore {
 
     fn open(&self, id: ThreadId) -> Answer<'_, Arc<dyn Reader>> {
         Box::pin(async move {
-            self.find_row(id, None).await?;
+            self.find(id, None).await?;
             Ok(Arc::new(PostgresReader::new(Arc::clone(&self.inner), id, false)) as Arc<dyn Reader>)
         })
     }
 
     fn find(&self, id: ThreadId, archived: Option<bool>) -> Answer<'_, StoredThread> {
-        Box::pin(self.find_row(id, archived))
+        Box::pin(self.inner.database.retry(move || self.find_row(id, archived)))
     }
 
     fn list(&self, query: ListQuery) -> Answer<'_, Page> {
-        Box::pin(async move { list::list(&self.inner.database, &query).await })
+        Box::pin(async move { self.inner.database.retry(|| list::list(&self.inner.database, &query)).await })
     }
 
     fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage> {
-        Box::pin(async move { search::search(&self.inner.database, &query).await })
+        Box::pin(async move { self.inner.database.retry(|| search::search(&self.inner.database, &query)).await })
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {
@@ -205,7 +214,7 @@ impl Store for PostgresStore {
     fn rename<'a>(&'a self, id: ThreadId, name: &'a str) -> Answer<'a, ()> {
         Box::pin(async move {
             let database = &self.inner.database;
-            let client = database.client().await?;
+            let client = database.waiting_client().await?;
             let rename = "INSERT INTO loomd.fact (thread_id, name) VALUES ($1, $2) \
                           ON CONFLICT (thread_id) DO UPDATE SET name = excluded.name";
             let renamed = client.execute(rename, &[id.as_uuid(), &storable(name).as_ref()]).await;
@@ -221,7 +230,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let change = format!("UPDATE loomd.thread SET archived = false, updated_ns = {NOW_NS} WHERE id = $1");
             self.change(id, Some(true), &[&change]).await?;
-            self.find_row(id, None).await
+            self.find(id, None).await
         })
     }
 
@@ -234,6 +243,8 @@ impl Store for PostgresStore {
             "DELETE FROM loomd.queue WHERE thread_id = $1",
             "DELETE FROM loomd.started WHERE thread_id = $1",
             "DELETE FROM loomd.approval WHERE thread_id = $1",
+            "DELETE FROM loomd.answered WHERE thread_id = $1",
+            "DELETE FROM loomd.turn_note WHERE thread_id = $1",
             "DELETE FROM loomd.thread WHERE id = $1",
         ];
         Box::pin(async move { self.change(id, None, &change).await })
@@ -250,7 +261,7 @@ impl Store for PostgresStore {
         Box::pin(async move {
             let database = &self.inner.database;
             let failed = |error: tokio_postgres::Error| database.place.query(&error);
-            let mut client = database.client().await?;
+            let mut client = database.waiting_client().await?;
             let transaction = client.transaction().await.map_err(failed)?;
             // Makes the row if there is none, and locks it either way.
             let lock = "INSERT INTO loomd.fact (thread_id) VALUES ($1) \
@@ -282,5 +293,13 @@ impl Store for PostgresStore {
 
     fn work(&self) -> &WorkStore {
         &self.work
+    }
+
+    fn turn_notes(&self) -> Option<&dyn TurnNotes> {
+        Some(&*self.notes)
+    }
+
+    fn shared(&self) -> Option<&dyn SharedStore> {
+        Some(self)
     }
 }

@@ -4,6 +4,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use loomd_store::{Result, ThreadId};
@@ -29,7 +30,7 @@ const POLL: Duration = Duration::from_secs(1);
 pub(crate) struct Wake {
     database: Arc<Database>,
     /// Whether changes are announced before anyone here has subscribed.
-    announces: bool,
+    announces: AtomicBool,
     running: Mutex<Option<Running>>,
 }
 
@@ -57,8 +58,13 @@ impl Wakeups {
 }
 
 impl Wake {
-    pub fn new(database: Arc<Database>, announces: bool) -> Self {
-        Self { database, announces, running: Mutex::new(None) }
+    pub fn new(database: Arc<Database>) -> Self {
+        Self { database, announces: AtomicBool::new(false), running: Mutex::new(None) }
+    }
+
+    /// Announces changes from now on, also before anyone here has subscribed.
+    pub fn announce(&self) {
+        self.announces.store(true, Ordering::Relaxed);
     }
 
     pub fn subscribe(&self) -> Wakeups {
@@ -69,7 +75,7 @@ impl Wake {
     /// Announces a change that is committed. Never waits.
     pub fn changed(&self, thread: ThreadId) {
         let mut running = self.running.lock();
-        if running.is_none() && self.announces {
+        if running.is_none() && self.announces.load(Ordering::Relaxed) {
             *running = Some(self.start());
         }
         if let Some(running) = &*running {

@@ -1,13 +1,14 @@
 //! Goals and queues in the database. Changes of one thread's goal or queue take turns. Approvals are in
-//! `approvals.rs`.
+//! `approvals.rs`, the answers to requests in `answered.rs`.
 
 use std::sync::Arc;
 
 use deadpool_postgres::{GenericClient, Object, Transaction};
 use loomd_protocol::{ThreadGoalStall, ThreadGoalStatus, UserInput};
 use loomd_store::{
-    Answer, ApprovalOutcome, ApprovalQuery, ClaimedMessage, Enqueued, Goal, GoalChange, MAX_QUEUED, QueuePage,
-    QueuedMessage, REMEMBERED, Result, Settled, SharedWork, StaleApprovals, StoredApproval, ThreadId,
+    Answer, ApprovalOutcome, ApprovalQuery, ClaimedMessage, EarlierRequest, Enqueued, Goal, GoalChange, MAX_QUEUED,
+    QueuePage, QueuedMessage, REMEMBERED, RequestKey, Result, Settled, SharedWork, StaleApprovals, StoredApproval,
+    ThreadId,
 };
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -90,9 +91,9 @@ impl PostgresWork {
 impl SharedWork for PostgresWork {
     fn forget(&self, id: ThreadId) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
-            for table in ["goal", "queue", "started", "approval"] {
+            for table in ["goal", "queue", "started", "approval", "answered"] {
                 let delete = format!("DELETE FROM loomd.{table} WHERE thread_id = $1");
                 transaction.execute(&delete, &[id.as_uuid()]).await.map_err(|error| self.failed(error))?;
             }
@@ -101,12 +102,12 @@ impl SharedWork for PostgresWork {
     }
 
     fn goal(&self, id: ThreadId) -> Answer<'_, Option<Goal>> {
-        Box::pin(async move { self.read_goal(&self.0.client().await?, id).await })
+        Box::pin(self.0.retry(move || async move { self.read_goal(&self.0.client().await?, id).await }))
     }
 
     fn change_goal(&self, id: ThreadId, change: GoalChange) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let before = self.read_goal(&transaction, id).await?;
             let mut goal = before.clone();
@@ -130,7 +131,7 @@ impl SharedWork for PostgresWork {
 
     fn queue_page(&self, id: ThreadId, offset: usize, limit: usize) -> Answer<'_, QueuePage> {
         Box::pin(async move {
-            let client = self.0.client().await?;
+            let client = self.0.waiting_client().await?;
             let query = "SELECT id, client_id, input FROM loomd.queue WHERE thread_id = $1 AND turn_id IS NULL \
                          ORDER BY place LIMIT $2 OFFSET $3";
             let (limit, offset) = (number(limit), number(offset));
@@ -145,7 +146,7 @@ impl SharedWork for PostgresWork {
 
     fn has_queued(&self, id: ThreadId) -> Answer<'_, bool> {
         Box::pin(async move {
-            let client = self.0.client().await?;
+            let client = self.0.waiting_client().await?;
             let query = "SELECT 1 FROM loomd.queue WHERE thread_id = $1 LIMIT 1";
             let row = client.query_opt(query, &[id.as_uuid()]).await.map_err(|error| self.failed(error))?;
             Ok(row.is_some())
@@ -157,7 +158,7 @@ impl SharedWork for PostgresWork {
             let encoded = serde_json::to_string(&input)?;
             let digest = Sha256::digest(&encoded).to_vec();
             let client_key = storable(&client_id).into_owned();
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let same = "SELECT id, client_id, input, turn_id FROM loomd.queue \
                         WHERE thread_id = $1 AND client_id = $2 AND input = $3 ORDER BY turn_id IS NOT NULL LIMIT 1";
@@ -192,7 +193,7 @@ impl SharedWork for PostgresWork {
     fn update_queued(&self, id: ThreadId, message: String, input: Vec<UserInput>) -> Answer<'_, Option<QueuedMessage>> {
         Box::pin(async move {
             let encoded = serde_json::to_string(&input)?;
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let update = "UPDATE loomd.queue SET input = $3 WHERE thread_id = $1 AND id = $2 AND turn_id IS NULL \
                           RETURNING id, client_id, input";
@@ -206,7 +207,7 @@ impl SharedWork for PostgresWork {
 
     fn delete_queued(&self, id: ThreadId, message: String) -> Answer<'_, bool> {
         Box::pin(async move {
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let delete = "DELETE FROM loomd.queue WHERE thread_id = $1 AND id = $2 AND turn_id IS NULL";
             let deleted = transaction.execute(delete, &[id.as_uuid(), &storable(&message).as_ref()]).await;
@@ -218,7 +219,7 @@ impl SharedWork for PostgresWork {
 
     fn reorder_queue(&self, id: ThreadId, order: Vec<String>) -> Answer<'_, bool> {
         Box::pin(async move {
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let waiting = "SELECT id, place FROM loomd.queue WHERE thread_id = $1 AND turn_id IS NULL ORDER BY place";
             let waiting = transaction.query(waiting, &[id.as_uuid()]).await.map_err(|error| self.failed(error))?;
@@ -246,7 +247,7 @@ impl SharedWork for PostgresWork {
 
     fn claim(&self, id: ThreadId, message: Option<String>, turn_id: String) -> Answer<'_, Option<QueuedMessage>> {
         Box::pin(async move {
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let found = self.find(&transaction, id, message.as_deref()).await?;
             if let Some(found) = &found {
@@ -261,7 +262,7 @@ impl SharedWork for PostgresWork {
 
     fn claims(&self, id: ThreadId) -> Answer<'_, Vec<ClaimedMessage>> {
         Box::pin(async move {
-            let client = self.0.client().await?;
+            let client = self.0.waiting_client().await?;
             let query = "SELECT turn_id, client_id FROM loomd.queue WHERE thread_id = $1 AND turn_id IS NOT NULL \
                          ORDER BY place";
             let rows = client.query(query, &[id.as_uuid()]).await.map_err(|error| self.failed(error))?;
@@ -271,7 +272,7 @@ impl SharedWork for PostgresWork {
 
     fn release_claim(&self, id: ThreadId, turn_id: String) -> Answer<'_, ()> {
         Box::pin(async move {
-            let client = self.0.client().await?;
+            let client = self.0.waiting_client().await?;
             let release = "UPDATE loomd.queue SET turn_id = NULL WHERE thread_id = $1 AND turn_id = $2";
             let released = client.execute(release, &[id.as_uuid(), &turn_id]).await;
             released.map(drop).map_err(|error| self.failed(error))
@@ -280,7 +281,7 @@ impl SharedWork for PostgresWork {
 
     fn settle_claim(&self, id: ThreadId, turn_id: String) -> Answer<'_, ()> {
         Box::pin(async move {
-            let mut client = self.0.client().await?;
+            let mut client = self.0.waiting_client().await?;
             let transaction = self.locked(&mut client, id).await?;
             let remove = "DELETE FROM loomd.queue WHERE thread_id = $1 AND turn_id = $2 RETURNING client_id, input";
             let row = transaction.query_opt(remove, &[id.as_uuid(), &turn_id]).await;
@@ -301,27 +302,60 @@ impl SharedWork for PostgresWork {
     }
 
     fn ask_approval(&self, approval: StoredApproval, stale: Option<StaleApprovals>) -> Answer<'_, ()> {
-        Box::pin(self.insert_approval(approval, stale))
+        Box::pin(async move { self.0.retry(|| self.insert_approval(&approval, stale.as_ref())).await })
     }
 
     fn settle_approval(&self, id: Uuid, outcome: ApprovalOutcome) -> Answer<'_, Settled> {
-        Box::pin(self.end_approval(id, outcome))
+        Box::pin(async move {
+            let mut repeats = false;
+            let again = || self.end_approval(id, &outcome, std::mem::replace(&mut repeats, true));
+            self.0.retry(again).await
+        })
     }
 
     fn cancel_stale_approvals(&self, id: ThreadId, stale: StaleApprovals) -> Answer<'_, usize> {
-        Box::pin(async move { self.cancel_stale(&self.0.client().await?, id, &stale).await })
+        Box::pin(async move {
+            let stale = &stale;
+            self.0.retry(|| async move { self.cancel_stale(&self.0.client().await?, id, stale).await }).await
+        })
     }
 
     fn approval(&self, id: Uuid) -> Answer<'_, Option<StoredApproval>> {
-        Box::pin(async move { self.find_approval(&self.0.client().await?, id).await })
+        Box::pin(self.0.retry(move || async move { self.find_approval(&self.0.client().await?, id).await }))
     }
 
     fn approvals_of_turn(&self, id: ThreadId, turn_id: String) -> Answer<'_, Vec<StoredApproval>> {
-        Box::pin(self.turn_approvals(id, turn_id))
+        Box::pin(async move { self.0.retry(|| self.turn_approvals(id, &turn_id)).await })
+    }
+
+    fn earlier_request(&self, id: Option<ThreadId>, request: RequestKey) -> Answer<'_, Option<EarlierRequest>> {
+        Box::pin(async move { self.0.retry(|| self.find_answer(id, &request)).await })
+    }
+
+    /// May be repeated: it replaces what is there.
+    fn note_answer(&self, id: Option<ThreadId>, request: RequestKey, answer: String, epoch: String) -> Answer<'_, ()> {
+        Box::pin(async move { self.0.retry(|| self.write_answer(id, &request, &answer, &epoch)).await })
+    }
+
+    /// May be repeated: a claim knows itself again.
+    fn claim_answer(
+        &self,
+        id: Option<ThreadId>,
+        request: RequestKey,
+        answer: String,
+    ) -> Answer<'_, Option<EarlierRequest>> {
+        Box::pin(async move {
+            let claim = Uuid::now_v7();
+            self.0.retry(|| self.insert_answer(id, &request, &answer, claim)).await
+        })
+    }
+
+    fn forget_answer(&self, id: Option<ThreadId>, request: RequestKey) -> Answer<'_, ()> {
+        Box::pin(async move { self.0.retry(|| self.remove_answer(id, &request)).await })
     }
 
     fn approvals(&self, query: ApprovalQuery) -> Answer<'_, Vec<StoredApproval>> {
-        Box::pin(self.approval_page(query))
+        Box::pin(async move { self.0.retry(|| self.approval_page(&query)).await })
     }
 }
 

@@ -5,11 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::Object;
 use loomd_store::rollout::whole_lines;
-use loomd_store::{Answer, Appended, Batch, Durability, Error, Lease, Position, Result, Writer, read_head};
+use loomd_store::{Answer, Appended, Batch, Durability, Error, Failure, Lease, Position, Result, Writer, read_head};
 
 use crate::append::{APPEND, Lines};
+use crate::error::is_lost;
 use crate::facts::HeadColumns;
 use crate::lease::HeldLease;
+use crate::retry::Patience;
 use crate::store::Inner;
 
 /// The session metadata and the first message are looked for in so many records, at least.
@@ -26,12 +28,14 @@ pub(crate) struct Known {
 
 /// A writer of one thread.
 pub(crate) struct PostgresWriter {
-    pub inner: Arc<Inner>,
-    pub known: Arc<Known>,
-    pub lease: HeldLease,
+    inner: Arc<Inner>,
+    known: Arc<Known>,
+    lease: HeldLease,
     /// Set while it is unknown whether the last append was done: it was given up, or the connection was lost. It may
     /// still come to the database, so nothing more is written under this token.
-    pub unknown: bool,
+    unknown: bool,
+    /// The number of the thread's next record. Known of an owned thread only, which nobody else appends to.
+    end: i64,
 }
 
 impl Lease for PostgresWriter {
@@ -47,62 +51,162 @@ impl Lease for PostgresWriter {
 impl Writer for PostgresWriter {
     /// A commit is on the disk when it is acknowledged, whatever `durability` demands, as far as the server is
     /// configured so.
+    ///
+    /// To an owned thread, the batch is appended once also when the database restarts meanwhile. Of another thread, an
+    /// append whose outcome is unknown ends the writer.
     fn append(&mut self, batch: Batch, _: Durability) -> Answer<'_, Appended> {
         Box::pin(async move {
+            if self.lease.owned.is_some() {
+                return self.append_owned(&batch).await;
+            }
             if self.unknown {
                 return Err(Error::StaleLease { id: self.lease.thread });
             }
-            let client = self.inner.database.client().await?;
-            let is_new = self.known.is_new.load(Ordering::Relaxed);
-            let (head, complete) = self.head(&client, &batch, is_new).await?;
-            let lines = Lines::of(&batch);
-            let failed = |error: tokio_postgres::Error| self.inner.database.place.query(&error);
-            let statement = client.prepare_cached(&APPEND).await.map_err(failed)?;
-            let (thread, count) = (self.lease.thread, lines.count());
-            let epoch = i64::try_from(self.lease.epoch).unwrap_or(i64::MAX);
-            self.unknown = true;
-            let row = client
-                .query_opt(
-                    &statement,
-                    &[
-                        thread.as_uuid(),
-                        &self.lease.session,
-                        &self.lease.token,
-                        &count,
-                        &epoch,
-                        &lines.kinds,
-                        &lines.sizes,
-                        &lines.bodies,
-                        &lines.digests,
-                        &lines.blob_digests,
-                        &lines.blobs,
-                        &is_new,
-                        &head.meta,
-                        &head.preview,
-                        &head.created_ns,
-                        &head.kind,
-                        &head.provider,
-                        &head.cwd,
-                        &head.originator,
-                        &head.parent,
-                        &head.attached_to,
-                    ],
-                )
-                .await;
-            // An error of the server itself means that nothing was done.
-            self.unknown = row.as_ref().is_err_and(|error| error.as_db_error().is_none());
-            let row = row.map_err(|error| self.inner.database.place.query(&error))?;
-            drop(client);
-            let Some(row) = row else {
-                self.lease.check().await?;
-                return Err(Error::NotFound { id: thread });
-            };
-            self.known.is_new.store(false, Ordering::Relaxed);
-            self.known.head.store(complete, Ordering::Relaxed);
-            self.inner.wake.changed(thread);
-            let end: i64 = row.get(0);
-            Ok(Appended { start: position(end - count), end: position(end) })
+            let client = self.inner.database.waiting_client().await?;
+            self.append_once(client, &batch).await
         })
+    }
+}
+
+impl PostgresWriter {
+    pub fn new(inner: Arc<Inner>, known: Arc<Known>, lease: HeldLease) -> Self {
+        let mut end = 0;
+        if let Some((_, made)) = &lease.owned {
+            known.head.fetch_or(made.has_head, Ordering::Relaxed);
+            end = made.end.unwrap_or_default();
+        }
+        Self { inner, known, lease, unknown: false, end }
+    }
+
+    /// Appends a batch, and tries again while the database is away.
+    async fn append_owned(&mut self, batch: &Batch) -> Result<Appended> {
+        let mut patience = Patience::new(self.inner.database.patience);
+        let mut start = None;
+        loop {
+            let tried = tokio::time::timeout_at(patience.deadline, self.try_owned(batch, &mut start)).await;
+            let tried = tried.unwrap_or_else(|_| {
+                Err(self.inner.database.place.error(Failure::Unreachable, "the server does not answer"))
+            });
+            match tried {
+                Err(error) if patience.goes_on(&error).await => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// One try. `start` is where the tries before it would have put the batch. A new token makes sure that none of them
+    /// can come true any more; the end of the thread then tells whether one did, because no one else appends under this
+    /// ownership.
+    async fn try_owned(&mut self, batch: &Batch, start: &mut Option<i64>) -> Result<Appended> {
+        self.lease.check_ownership()?;
+        if self.unknown {
+            let end = self.lease.replace_token().await?.end;
+            self.unknown = false;
+            if end.is_none() && self.end > 0 {
+                return Err(Error::NotFound { id: self.lease.thread });
+            }
+            self.end = end.unwrap_or_default();
+            let count = i64::try_from(whole_lines(batch.bytes()).count()).unwrap_or(i64::MAX);
+            if let Some(start) = *start
+                && self.end > start
+            {
+                if self.end - start != count {
+                    let reason = format!("record {start} is followed by others than were appended");
+                    return Err(self.inner.database.place.corrupt("thread", reason));
+                }
+                self.known.is_new.store(false, Ordering::Relaxed);
+                self.inner.wake.changed(self.lease.thread);
+                return Ok(Appended { start: position(start), end: position(self.end) });
+            }
+        }
+        *start = Some(self.end);
+        let client = self.inner.database.client().await?;
+        self.append_once(client, batch).await
+    }
+
+    /// Sends the batch. `unknown` stays set when its outcome is unknown.
+    async fn append_once(&mut self, client: Object, batch: &Batch) -> Result<Appended> {
+        let is_new = self.known.is_new.load(Ordering::Relaxed);
+        let (head, complete) = self.head(&client, batch, is_new).await?;
+        let lines = Lines::of(batch);
+        let failed = |error: tokio_postgres::Error| self.inner.database.place.query(&error);
+        let statement = client.prepare_cached(&APPEND).await.map_err(failed)?;
+        let (thread, count) = (self.lease.thread, lines.count());
+        let epoch = i64::try_from(self.lease.epoch).unwrap_or(i64::MAX);
+        // A connection whose statement was given up is not used again: the next one would wait behind it.
+        let client = OneUse(Some(client));
+        self.unknown = true;
+        let row = client
+            .query_opt(
+                &statement,
+                &[
+                    thread.as_uuid(),
+                    &self.lease.session,
+                    &self.lease.token,
+                    &count,
+                    &epoch,
+                    &lines.kinds,
+                    &lines.sizes,
+                    &lines.bodies,
+                    &lines.digests,
+                    &lines.blob_digests,
+                    &lines.blobs,
+                    &is_new,
+                    &head.meta,
+                    &head.preview,
+                    &head.created_ns,
+                    &head.kind,
+                    &head.provider,
+                    &head.cwd,
+                    &head.originator,
+                    &head.parent,
+                    &head.attached_to,
+                ],
+            )
+            .await;
+        // Any other error of the server means that nothing was done.
+        self.unknown = row.as_ref().is_err_and(|error| error.as_db_error().is_none() || is_lost(error));
+        if !self.unknown {
+            client.give_back();
+        }
+        let row = row.map_err(|error| self.inner.database.place.query(&error))?;
+        let Some(row) = row else {
+            self.lease.check().await?;
+            return Err(Error::NotFound { id: thread });
+        };
+        self.known.is_new.store(false, Ordering::Relaxed);
+        self.known.head.store(complete, Ordering::Relaxed);
+        self.inner.wake.changed(thread);
+        self.end = row.get(0);
+        Ok(Appended { start: position(self.end - count), end: position(self.end) })
+    }
+}
+
+/// A connection that leaves the pool unless it is given back.
+struct OneUse(Option<Object>);
+
+impl OneUse {
+    fn give_back(mut self) {
+        self.0.take();
+    }
+
+    async fn query_opt(
+        &self,
+        statement: &tokio_postgres::Statement,
+        params: &[&(dyn tokio_postgres::types::ToSql + Sync)],
+    ) -> Result<Option<tokio_postgres::Row>, tokio_postgres::Error> {
+        match &self.0 {
+            Some(client) => client.query_opt(statement, params).await,
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for OneUse {
+    fn drop(&mut self) {
+        if let Some(client) = self.0.take() {
+            drop(Object::take(client));
+        }
     }
 }
 

@@ -8,22 +8,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use loomd_protocol::{ThreadGoalStatus, UserInput};
-use loomd_store::rollout::{Event, Record, UserMessage};
 use loomd_store::{
-    Batch, Durability, Enqueued, Error, FileStore, Goal, ListQuery, Position, QueuedMessage, Reader, Store, ThreadId,
-    WorkStore,
+    Batch, Durability, Enqueued, Error, FileStore, Goal, ListQuery, NodeFacts, Position, QueuedMessage, Reader, Store,
+    ThreadId, WorkStore,
 };
 use loomd_store_postgres::{Address, Options, PostgresStore, SCHEMA_VERSION, export, import};
-use support::Database;
+use support::{Database, lines, user};
 use uuid::Uuid;
-
-const META: &str = r#"{"timestamp":"2025-03-04T05:06:07.000Z","type":"session_meta","payload":{"id":"ID","timestamp":"2025-03-04T05:06:07.000Z","cwd":"/","originator":"o","cli_version":"1","source":"cli","model_provider":"mock"}}"#;
-
-/// The lines of a thread with a message.
-fn lines(id: ThreadId, text: &str) -> String {
-    let message = serde_json::json!({"timestamp": "x", "type": "event_msg", "payload": {"type": "user_message", "message": text}});
-    format!("{}\n{message}\n", META.replace("ID", &id.to_string()))
-}
 
 async fn stored(store: &dyn Store, text: &str) -> (ThreadId, std::sync::Arc<dyn Reader>) {
     let id = ThreadId::new();
@@ -35,10 +26,6 @@ async fn stored(store: &dyn Store, text: &str) -> (ThreadId, std::sync::Arc<dyn 
 async fn append(reader: &dyn Reader, bytes: Vec<u8>) {
     let mut writer = reader.writer().await.unwrap();
     writer.append(Batch::of_lines(bytes), Durability::Flushed).await.unwrap();
-}
-
-fn user(text: &str) -> Batch {
-    [Record::EventMsg(Event::UserMessage(UserMessage { message: text.into(), ..Default::default() }))].iter().collect()
 }
 
 #[tokio::test]
@@ -74,8 +61,8 @@ async fn ending_a_session_frees_its_leases_at_once() {
     let (id, reader) = stored(&ours, "hello").await;
     let mut held = reader.writer().await.unwrap();
     let nodes = theirs.nodes().await.unwrap();
-    assert_eq!((nodes.len(), nodes[0].leases, nodes[0].draining), (1, 1, false));
-    ours.drain().await.unwrap();
+    assert_eq!((nodes.len(), nodes[0].threads, nodes[0].draining), (1, 1, false));
+    ours.shared().unwrap().drain(nodes[0].session).await.unwrap();
     assert!(theirs.nodes().await.unwrap()[0].draining);
     ours.end_session().await.unwrap();
     let other = theirs.open(id).await.unwrap();
@@ -175,7 +162,9 @@ async fn texts_with_nul_are_stored_and_listed() {
 #[tokio::test]
 async fn a_change_by_one_process_wakes_subscribers_of_another() {
     let Some(database) = Database::new() else { return };
-    let ours = PostgresStore::new(Options { node_url: Some("ws://127.0.0.1:1".into()), ..database.options() });
+    let ours = database.store();
+    let node = NodeFacts { url: Some("ws://127.0.0.1:1".into()), ..Default::default() };
+    ours.shared().unwrap().register(Uuid::now_v7(), node).await.unwrap();
     let theirs = database.store();
     let (id, reader) = stored(&ours, "hello").await;
     let mut wakeups = theirs.wakeups();

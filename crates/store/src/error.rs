@@ -57,6 +57,8 @@ pub enum Failure {
     Denied,
     /// There is no room left.
     Full,
+    /// The connection to the database was lost or cannot be made. The operation may have been done or not.
+    Unreachable,
     /// A read or write failed for another reason; it may succeed later.
     Other,
 }

@@ -1,7 +1,8 @@
-//! A private PostgreSQL server for the tests of one process: its data is in a temporary folder, and it ends with the
-//! process, however that ends.
+//! A private PostgreSQL server for the tests of one process, or of one test that stops it: its data is in a temporary
+//! folder, and it ends with the process, however that ends.
 
 use std::fs;
+use std::io::Write;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine;
+use parking_lot::Mutex;
 
 use crate::Tls;
 use crate::tls::KEY;
@@ -21,9 +23,11 @@ const ATTEMPTS: usize = 10;
 /// How long the server may take to start.
 const START: Duration = Duration::from_secs(120);
 
-/// Ends the server when the pipe to this process closes.
-const KEEPER: &str =
-    r#"folder=$1; shift; "$@" & server=$!; cat >/dev/null; kill -QUIT $server; wait $server; rm -rf "$folder""#;
+/// Ends the server when the pipe to this process closes, and removes its data; ends it with a signal, and keeps its
+/// data, when the signal's name comes through the pipe.
+const KEEPER: &str = r#"folder=$1; shift; "$@" & server=$!
+if read -r signal; then kill -"$signal" $server; wait $server
+else kill -QUIT $server; wait $server; rm -rf "$folder"; fi"#;
 
 /// A running server. User `postgres` needs no password on the unix socket; others do, and TLS is required over TCP.
 pub struct Postgres {
@@ -31,8 +35,10 @@ pub struct Postgres {
     folder: PathBuf,
     port: u16,
     databases: AtomicUsize,
-    /// Holds the pipe that keeps the server running.
-    _keeper: Child,
+    /// Only the unix socket is listened on.
+    local: bool,
+    /// Holds the pipe that keeps the server running; `None` while it is stopped.
+    keeper: Mutex<Option<Child>>,
 }
 
 impl Postgres {
@@ -40,14 +46,56 @@ impl Postgres {
     /// not installed.
     pub fn shared() -> Option<&'static Self> {
         static SERVER: OnceLock<Option<Postgres>> = OnceLock::new();
-        let server = SERVER.get_or_init(|| programs().map(Self::start));
+        let server = SERVER.get_or_init(|| programs().map(|programs| Self::create(programs, false)));
         if server.is_none() {
             println!("skipped: no PostgreSQL");
         }
         server.as_ref()
     }
 
-    fn start(programs: PathBuf) -> Self {
+    /// A server of the caller's own, which may stop it. It has no TCP port that another process could take meanwhile:
+    /// only [`Postgres::url`] and [`Postgres::url_as`] reach it. `None` as with [`Postgres::shared`].
+    pub fn private() -> Option<Self> {
+        let programs = programs();
+        if programs.is_none() {
+            println!("skipped: no PostgreSQL");
+        }
+        programs.map(|programs| Self::create(programs, true))
+    }
+
+    /// Stops the server: running statements are given up, connections closed. Returns when it has ended.
+    pub fn stop(&self) {
+        self.end_by("INT");
+    }
+
+    /// Stops the server as a crash does: connections break, and it recovers when it is started again.
+    pub fn crash(&self) {
+        self.end_by("QUIT");
+    }
+
+    /// Starts the server again after it was stopped, with the same data at the same address.
+    pub fn start(&self) {
+        let mut keeper = self.keeper.lock();
+        assert!(keeper.is_none(), "the server runs");
+        let data = self.folder.join("data");
+        let started = start(&self.programs, &self.folder, &data, self.port, self.local);
+        *keeper = Some(started.unwrap_or_else(|| panic!("PostgreSQL does not start: {}", log(&self.folder))));
+    }
+
+    /// Stops the server and starts it again.
+    pub fn restart(&self) {
+        self.stop();
+        self.start();
+    }
+
+    fn end_by(&self, signal: &str) {
+        let mut keeper = self.keeper.lock().take().expect("a running server");
+        let mut pipe = keeper.stdin.take().expect("the pipe to the server");
+        writeln!(pipe, "{signal}").expect("the server runs");
+        drop(keeper.wait());
+    }
+
+    fn create(programs: PathBuf, local: bool) -> Self {
         let folder = tempfile::Builder::new().prefix("loomd-pg").tempdir().expect("a temporary folder").keep();
         let user = ordinary_user();
         let data = folder.join("data");
@@ -60,15 +108,14 @@ impl Postgres {
         assert!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
         configure(&data, &folder, user);
         for _ in 0..ATTEMPTS {
-            let port = free_port();
-            let mut keeper = keeper(&programs, &folder, &data, port, user);
-            if is_ready(&programs, &folder, port, &data) {
-                return Self { programs, folder, port, databases: AtomicUsize::new(0), _keeper: keeper };
+            // Of a unix socket, the port is only part of its name.
+            let port = if local { 5432 } else { free_port() };
+            if let Some(keeper) = start(&programs, &folder, &data, port, local) {
+                let (databases, keeper) = (AtomicUsize::new(0), Mutex::new(Some(keeper)));
+                return Self { programs, folder, port, databases, local, keeper };
             }
-            drop(keeper.kill());
-            drop(keeper.wait());
         }
-        panic!("PostgreSQL does not start: {}", fs::read_to_string(folder.join("log")).unwrap_or_default());
+        panic!("PostgreSQL does not start: {}", log(&folder));
     }
 
     /// Makes an empty database and returns its name.
@@ -81,6 +128,11 @@ impl Postgres {
     /// The URL of a database over the unix socket, as the user who may do everything.
     pub fn url(&self, database: &str) -> String {
         format!("postgres://postgres@/{database}?host={}&port={}", self.folder.display(), self.port)
+    }
+
+    /// The unix socket.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.join(format!(".s.PGSQL.{}", self.port))
     }
 
     /// The same as another user, with a password.
@@ -107,6 +159,34 @@ impl Postgres {
         assert!(done.status.success(), "{statements}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8_lossy(&done.stdout).trim().to_owned()
     }
+}
+
+impl Drop for Postgres {
+    /// Ends the server and removes its data, also when it is stopped.
+    fn drop(&mut self) {
+        match self.keeper.get_mut().take() {
+            Some(mut keeper) => {
+                drop(keeper.stdin.take());
+                drop(keeper.wait());
+            }
+            None => drop(fs::remove_dir_all(&self.folder)),
+        }
+    }
+}
+
+/// Starts the server; `None` when it ends before it takes connections, because its port was taken.
+fn start(programs: &Path, folder: &Path, data: &Path, port: u16, local: bool) -> Option<Child> {
+    let mut keeper = keeper(programs, folder, data, port, local);
+    if is_ready(programs, folder, port, data) {
+        return Some(keeper);
+    }
+    drop(keeper.kill());
+    drop(keeper.wait());
+    None
+}
+
+fn log(folder: &Path) -> String {
+    fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
 /// The folder of the newest installed server's programs.
@@ -168,11 +248,14 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
 }
 
-fn keeper(programs: &Path, folder: &Path, data: &Path, port: u16, user: Option<(u32, u32)>) -> Child {
+fn keeper(programs: &Path, folder: &Path, data: &Path, port: u16, local: bool) -> Child {
     let log = fs::File::create(folder.join("log")).expect("a log");
-    let mut command = as_user(Command::new("sh"), user);
+    let mut command = as_user(Command::new("sh"), ordinary_user());
     command.args(["-c", KEEPER, "sh"]).arg(folder).arg(programs.join("postgres")).arg("-D").arg(data);
     command.args(["-p", &port.to_string()]).stdin(Stdio::piped());
+    if local {
+        command.args(["-c", "listen_addresses="]);
+    }
     command.stdout(log.try_clone().expect("a log")).stderr(log).spawn().expect("sh")
 }
 
@@ -189,7 +272,7 @@ fn is_ready(programs: &Path, folder: &Path, port: u16, data: &Path) -> bool {
         }
         // The file is there while the server runs.
         let runs = data.join("postmaster.pid").exists();
-        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+        let log = log(folder);
         if (was_running && !runs) || log.contains("FATAL:  could not create any TCP/IP sockets") {
             return false;
         }
@@ -197,4 +280,29 @@ fn is_ready(programs: &Path, folder: &Path, port: u16, data: &Path) -> bool {
         std::thread::sleep(Duration::from_millis(50));
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_server_keeps_its_data_when_it_is_stopped_or_crashes_and_is_gone_in_the_end() {
+        let Some(server) = Postgres::private() else { return };
+        let name = server.create_database();
+        server.sql(&name, "CREATE TABLE t AS SELECT 7 AS number");
+        server.restart();
+        assert_eq!(server.sql(&name, "SELECT number FROM t"), "7");
+        server.crash();
+        server.start();
+        assert_eq!(server.sql(&name, "SELECT number FROM t"), "7");
+        let folder = server.folder.clone();
+        drop(server);
+        assert!(!folder.exists());
+        let Some(stopped) = Postgres::private() else { return };
+        stopped.stop();
+        let folder = stopped.folder.clone();
+        drop(stopped);
+        assert!(!folder.exists());
+    }
 }

@@ -31,6 +31,9 @@ pub enum EarlierRequest {
 impl WorkStore {
     /// The earlier request of a thread, or of none, with the same method and key.
     pub async fn earlier_request(&self, id: Option<ThreadId>, request: RequestKey) -> Result<Option<EarlierRequest>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.earlier_request(id, request).await;
+        }
         self.read(None, move |connection| earlier(connection, &scope(id), &request)).await
     }
 
@@ -42,6 +45,9 @@ impl WorkStore {
         answer: String,
         epoch: String,
     ) -> Result<()> {
+        if let Some(shared) = self.as_shared() {
+            return shared.note_answer(id, request, answer, epoch).await;
+        }
         self.change(move |transaction| write(transaction, &scope(id), &request, &answer, &epoch)).await
     }
 
@@ -52,6 +58,9 @@ impl WorkStore {
         request: RequestKey,
         answer: String,
     ) -> Result<Option<EarlierRequest>> {
+        if let Some(shared) = self.as_shared() {
+            return shared.claim_answer(id, request, answer).await;
+        }
         self.change(move |transaction| {
             let earlier = earlier(transaction, &scope(id), &request)?;
             if earlier.is_none() {
@@ -66,6 +75,9 @@ impl WorkStore {
 
     /// Forgets a request that was not carried out after all.
     pub async fn forget_answer(&self, id: Option<ThreadId>, request: RequestKey) -> Result<()> {
+        if let Some(shared) = self.as_shared() {
+            return shared.forget_answer(id, request).await;
+        }
         self.read((), move |connection| {
             connection.execute(
                 "DELETE FROM answered WHERE thread_id = ?1 AND method = ?2 AND key = ?3",
