@@ -9,6 +9,7 @@ use loomd_server::{ConsoleRequest, ListenUrl};
 use tokio::io::AsyncWriteExt;
 
 use crate::cli::{self, AppServer, Tool};
+use crate::node::NodeArguments;
 use crate::setup::{Setup, home, runtime};
 use crate::{config, generate, logging, memory};
 
@@ -31,7 +32,7 @@ fn serve(top: cli::TopOverrides, arguments: AppServer) -> Result<()> {
         on_ready: Box::new(|link| _ = writeln!(io::stderr(), "  console: {link}")),
         quiet: false,
     });
-    serve_at(&top.with(arguments.overrides), listen, policy, console)
+    serve_at(&top.with(arguments.overrides), listen, policy, console, arguments.node)
 }
 
 /// Serves clients until the end of stdin or a signal.
@@ -40,8 +41,9 @@ pub fn serve_at(
     listen: ListenUrl,
     policy: Policy,
     console: Option<ConsoleRequest>,
+    node: NodeArguments,
 ) -> Result<()> {
-    let setup = Setup::new(overrides)?;
+    let setup = Setup { node, ..Setup::new(overrides)? };
     config::print_flag_warnings(&setup);
     memory::start_trimming();
     logging::init();

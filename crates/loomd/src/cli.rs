@@ -10,6 +10,7 @@ use loomd_protocol::Level;
 use loomd_server::ListenUrl;
 use loomd_server::auth;
 
+use crate::node::NodeArguments;
 use crate::{
     account, config, console, demo, doctor, exec, fork, generated_docs, mcp, replay, review, run, skills, threads,
     trust, usage,
@@ -219,6 +220,8 @@ pub struct AppServer {
     pub analytics_default_enabled: bool,
     #[command(flatten)]
     pub auth: Auth,
+    #[command(flatten)]
+    pub node: NodeArguments,
 }
 
 #[derive(Args)]

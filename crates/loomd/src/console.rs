@@ -87,7 +87,13 @@ fn serve(top: TopOverrides, arguments: Console) -> Result<()> {
     let console = ConsoleRequest { origins: Vec::new(), on_ready: Box::new(on_ready), quiet: true };
     let Some(address_of_server) = arguments.attach else {
         let listen = ListenUrl::Websocket(address);
-        return app_server::serve_at(&top.with(arguments.overrides), listen, Policy::Open, Some(console));
+        return app_server::serve_at(
+            &top.with(arguments.overrides),
+            listen,
+            Policy::Open,
+            Some(console),
+            Default::default(),
+        );
     };
     let token = arguments.attach_token_env.map(|variable| {
         std::env::var(&variable)

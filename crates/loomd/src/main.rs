@@ -17,6 +17,11 @@ mod logging;
 mod mcp;
 mod memory;
 mod models;
+#[cfg(feature = "postgres")]
+mod node;
+#[cfg(not(feature = "postgres"))]
+#[path = "no_node.rs"]
+mod node;
 mod recorded;
 mod replay;
 mod review;

@@ -18,7 +18,7 @@ use crate::setup::{Setup, runtime};
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub fn run(top: cli::TopOverrides) -> Result<()> {
-    let Setup { sources, start } = Setup::new(&top.with(cli::Overrides::default()))?;
+    let Setup { sources, start, .. } = Setup::new(&top.with(cli::Overrides::default()))?;
     let http = Http::new(&environment);
     let options = Options::new(&sources.home, &start.loaded, &environment);
     let accounts = Accounts::new(options, Arc::clone(&http), Arc::new(()));

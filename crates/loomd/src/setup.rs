@@ -14,6 +14,7 @@ use loomd_server::{App, ConfigSources, LiveSources, Replay, Telemetry, Telemetry
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
+use crate::node::NodeArguments;
 use crate::{cli, logging};
 
 /// Worker threads of the runtime. Turns mostly wait; more threads only cost memory.
@@ -26,6 +27,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct Setup {
     pub sources: ConfigSources,
     pub start: StartConfig,
+    /// Where threads are kept, as the command line says.
+    pub node: NodeArguments,
 }
 
 impl Setup {
@@ -48,13 +51,13 @@ impl Setup {
             live: LiveSources::default(),
         };
         let start = load_or_default(&sources.request()).context("error loading default config after config error")?;
-        Ok(Self { sources, start })
+        Ok(Self { sources, start, node: NodeArguments::default() })
     }
 
     /// A server without connections. Fetches the managed requirements first. Fails when an exporter of telemetry cannot
     /// be set up as configured.
     pub async fn app(self) -> Result<Arc<App>> {
-        let Self { sources, start } = self;
+        let Self { sources, start, node } = self;
         let version = env!("CARGO_PKG_VERSION");
         let telemetry = TelemetrySettings::new(&start.loaded.config, version, &|name| env::var(name).ok())?;
         let mut warnings = machine_warnings(&start.loaded);
@@ -64,7 +67,12 @@ impl Setup {
             path: None,
             range: None,
         }));
-        let app = Arc::new(App::with_telemetry(sources, &start.loaded, warnings, Telemetry::start(telemetry)));
+        let shared = node.open(&start.loaded).await?;
+        let telemetry = Telemetry::start(telemetry);
+        let app = Arc::new(match shared {
+            Some(shared) => App::sharing(sources, &start.loaded, warnings, telemetry, shared),
+            None => App::with_telemetry(sources, &start.loaded, warnings, telemetry),
+        });
         start_metrics(&app);
         app.load_requirements().await;
         Ok(app)
@@ -72,7 +80,7 @@ impl Setup {
 
     /// A client of a server that only replays a stored thread.
     pub async fn replay(self, replay: Replay, options: Options) -> Result<(Client, Events)> {
-        let Self { sources, start } = self;
+        let Self { sources, start, .. } = self;
         let app = Arc::new(App::replaying(sources, &start.loaded, replay));
         Ok(Client::open(Endpoint::in_process(app), options).await?)
     }

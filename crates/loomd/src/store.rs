@@ -77,8 +77,8 @@ pub fn run(arguments: Store) -> Result<ExitCode> {
                         (_, true) => "draining",
                         _ => "live",
                     };
-                    let url = node.url.as_deref().unwrap_or("-");
-                    writeln!(out, "{}  {state:8}  {:5} threads  {url}", node.session, node.leases)?;
+                    let url = node.facts.url.as_deref().unwrap_or("-");
+                    writeln!(out, "{}  {state:8}  {:5} threads  {url}", node.session, node.threads)?;
                 }
             }
             Task::Import { home } => {
@@ -113,19 +113,25 @@ fn files(home: &Path) -> Result<FileStore> {
 
 /// The address with its password, wherever that is.
 fn address(store: Option<String>) -> Result<Address> {
+    let missing = || UsageError::new(format!("no database: give --store URL or set {STORE}"));
+    Ok(find_address(store, None)?.ok_or_else(missing)?)
+}
+
+/// The address of the store that is named on the command line, by the environment or by the configuration, with its
+/// password; `None` when none is named.
+pub fn find_address(store: Option<String>, configured: Option<String>) -> Result<Option<Address>> {
     let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-    let url = store.or_else(|| variable(STORE));
-    let url = url.ok_or_else(|| UsageError::new(format!("no database: give --store URL or set {STORE}")))?;
+    let Some(url) = store.or_else(|| variable(STORE)).or(configured) else { return Ok(None) };
     let address: Address =
         url.parse().map_err(|error: loomd_store_postgres::BadAddress| UsageError::new(error.to_string()))?;
     if address.has_password() {
-        return Ok(address);
+        return Ok(Some(address));
     }
     let file =
         variable("PGPASSFILE").map(PathBuf::from).or_else(|| Some(Path::new(&variable("HOME")?).join(".pgpass")));
     let password = variable("PGPASSWORD").or_else(|| find_password(&file?, &address));
-    Ok(match password {
+    Ok(Some(match password {
         Some(password) => address.with_password(&password),
         None => address,
-    })
+    }))
 }

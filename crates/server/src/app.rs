@@ -96,10 +96,9 @@ impl App {
         config: &LoadedConfig,
         warnings: Vec<ConfigWarningNotification>,
         telemetry: Telemetry,
-        store: Arc<dyn Store>,
-        node: NodeOptions,
+        shared: SharedThreads,
     ) -> Self {
-        Self::with(sources, config, warnings, ChosenStore::Shared(store, node), telemetry, None)
+        Self::with(sources, config, warnings, ChosenStore::Shared(shared), telemetry, None)
     }
 
     /// The state of a server that only replays a thread.
@@ -137,7 +136,9 @@ impl App {
                 let files = FileStore::new(options);
                 (Arc::new(files.clone()) as Arc<dyn Store>, Some(files), None)
             }
-            ChosenStore::Shared(store, node) => (Arc::clone(&store), None, Some(Nodes::new(store, node))),
+            ChosenStore::Shared(SharedThreads { store, node }) => {
+                (Arc::clone(&store), None, Some(Nodes::new(store, node)))
+            }
         };
         let live = nodes.as_ref().map(|nodes| Arc::clone(&nodes.live));
         let ownership = nodes.clone().map(|nodes| Arc::new(NodeOwnership(nodes)) as Arc<dyn Ownership>);
@@ -212,10 +213,7 @@ impl App {
     /// Ends all turns and unloads all threads, as far as that can be done in bounded time.
     pub(crate) async fn close(&self) {
         _ = tokio::time::timeout(crate::limits::CLOSE, self.threads().close_all()).await;
-        if let Some(nodes) = &self.nodes {
-            // The others need not wait until the session has expired.
-            _ = tokio::time::timeout(crate::limits::CLOSE, nodes.drain()).await;
-        }
+        self.leave_nodes().await;
         self.flush().await;
     }
 
@@ -286,6 +284,13 @@ impl App {
         }
     }
 
+    /// Ends the session of this node, so that the others need not wait until it has expired.
+    pub(crate) async fn leave_nodes(&self) {
+        if let Some(nodes) = &self.nodes {
+            _ = tokio::time::timeout(crate::limits::CLOSE, nodes.drain()).await;
+        }
+    }
+
     /// Resolves when the server may end: no turn is running, or all threads are let go for other nodes.
     pub(crate) async fn drain(&self) {
         match &self.nodes {
@@ -344,8 +349,14 @@ impl NodeHost for App {
 /// Where a server keeps its threads.
 enum ChosenStore {
     Files(Options),
-    /// A store that several nodes share.
-    Shared(Arc<dyn Store>, NodeOptions),
+    Shared(SharedThreads),
+}
+
+/// The threads that several nodes share, and this process as one of them.
+pub struct SharedThreads {
+    /// A store with [`Store::shared`].
+    pub store: Arc<dyn Store>,
+    pub node: NodeOptions,
 }
 
 fn store_options(sources: &ConfigSources, config: &LoadedConfig) -> Options {

@@ -42,7 +42,7 @@ mod throttle;
 mod transport;
 mod upstream;
 
-pub use app::App;
+pub use app::{App, SharedThreads};
 pub use figures::start_metrics;
 pub use level::reported_version;
 pub use listen::ListenUrl;

@@ -33,6 +33,13 @@ pub struct Loomd {
     pub approvals: Option<Approvals>,
     /// Whether a listener answers `GET /metrics`. Default: only a listener on a loopback address.
     pub metrics: Option<bool>,
+    /// The PostgreSQL database that keeps threads, as `postgres://USER@HOST:PORT/DATABASE`. Default: threads are kept in
+    /// files.
+    pub store: Option<String>,
+    /// Where the other servers of the same store reach this one, as `ws://HOST:PORT`. Default: where it listens.
+    pub node_url: Option<String>,
+    /// The labels of this server: it runs the threads whose `placement` it has all labels of.
+    pub node_labels: Option<Vec<String>>,
 }
 
 /// When unfinished turns are taken up. Where they are not, they are shown as interrupted.

@@ -176,6 +176,11 @@ pub(crate) async fn fork(cx: &Context, mut params: ThreadForkParams) -> Handled<
 /// `thread/loaded/list`
 pub(crate) async fn loaded_list(cx: &Context, params: ThreadLoadedListParams) -> Handled<call::ThreadLoadedList> {
     let mut ids = cx.app.threads().loaded();
+    if let Some(nodes) = &cx.app.nodes {
+        ids.extend(nodes.elsewhere.ids());
+        ids.sort_unstable();
+        ids.dedup();
+    }
     if let Some(cursor) = params.cursor.filter(|_| !ids.is_empty()) {
         let after: ThreadId =
             cursor.parse().map_err(|_| RpcError::invalid_request(format!("invalid cursor: {cursor}")))?;

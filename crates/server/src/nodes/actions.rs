@@ -87,6 +87,7 @@ impl Nodes {
         match request {
             DbOp::Register { session } => {
                 let facts = self.facts.get().cloned().unwrap_or_default();
+                *self.session.lock() = Some(uuid(session));
                 shared.register(uuid(session), facts).await.map(done)
             }
             DbOp::Renew { session } => {

@@ -62,6 +62,8 @@ pub(crate) struct Nodes {
     pub live: Arc<LiveUntil>,
     store: Arc<dyn Store>,
     facts: OnceLock<NodeFacts>,
+    /// The last session that was registered.
+    session: Mutex<Option<Uuid>>,
     node: Mutex<Node>,
     verdicts: Mutex<HashMap<RequestKey, mpsc::UnboundedSender<Verdict>>>,
     next_key: AtomicU64,
@@ -113,6 +115,7 @@ impl Nodes {
             live: Arc::default(),
             store,
             facts: OnceLock::new(),
+            session: Mutex::default(),
             node: Mutex::new(Node::new(id, settings)),
             verdicts: Mutex::default(),
             next_key: AtomicU64::new(0),
@@ -131,11 +134,6 @@ impl Nodes {
         }
         tokio::spawn(actions::tick(Arc::clone(self)));
         tokio::spawn(known::look(Arc::clone(self)));
-    }
-
-    /// Whether other nodes can send this one requests.
-    pub fn is_reachable(&self) -> bool {
-        self.facts.get().is_some_and(|facts| facts.url.is_some())
     }
 
     pub(crate) fn shared(&self) -> Option<&dyn SharedStore> {
@@ -170,7 +168,16 @@ impl Nodes {
 
     /// Lets all threads go; resolves when this node owns none and its session has ended.
     pub async fn drain(self: &Arc<Self>) {
+        if self.facts.get().is_none() {
+            return;
+        }
+        let session = *self.session.lock();
         self.input(Input::Drain);
+        if let (Some(shared), Some(session)) = (self.shared(), session)
+            && let Err(error) = shared.drain(session).await
+        {
+            tracing::debug!(%error, "the other nodes are not told that this one drains");
+        }
         self.drained.cancelled().await;
     }
 

@@ -22,11 +22,13 @@ pub async fn serve_in_process(
     let outbound = Arc::new(OutboundQueue::new(WhenFull::Wait));
     let writing = write(Arc::clone(&outbound), to_client);
     let ours = Arc::clone(&app);
+    app.join_nodes(None);
     join(
         connection::serve(app, "in-process", PeerKind::default(), ClientMessages(from_client), outbound, stop),
         writing,
     )
     .await;
+    ours.leave_nodes().await;
     ours.flush().await;
 }
 
