@@ -1,0 +1,43 @@
+//! What goes wrong in a simulation: crashes, pauses, partitions, a database that is away, and orders to drain.
+
+use loomd_ownership::Input;
+
+use super::world::{Event, FAULTS_END, What, World};
+
+impl World {
+    pub fn fault(&mut self) {
+        let slot = self.random.below(self.slots.len() as u64) as usize;
+        let id = self.slots[slot].id;
+        let length = self.random.between(10, 30_000);
+        let until = (self.now + length).min(FAULTS_END);
+        match self.random.below(8) {
+            0 => {
+                self.stop(slot);
+                self.at(until, Event::Restart { slot });
+            }
+            1 | 2 => {
+                self.slots[slot].paused_until = until;
+                self.at(until, Event::Resume { slot, id });
+            }
+            3 => self.slots[slot].cut_until = until,
+            4 => {
+                let other = self.random.below(self.slots.len() as u64) as usize;
+                let (a, b) = (id, self.slots[other].id);
+                self.network.parted.insert((slot.min(other), slot.max(other)), until);
+                self.break_connections(|c, d| (c, d) == (a.min(b), a.max(b)));
+            }
+            5 => {
+                // One connection ends, and the next can be made.
+                self.break_connections(|a, b| a == id || b == id);
+            }
+            6 => {
+                // The database is away.
+                let until = (self.now + length / 3).min(FAULTS_END);
+                for slot in &mut self.slots {
+                    slot.cut_until = slot.cut_until.max(until);
+                }
+            }
+            _ => self.at(self.now, Event::Machine { slot, id, what: What::Input(Input::Drain) }),
+        }
+    }
+}
