@@ -8,8 +8,11 @@ mod clients;
 mod database;
 mod executor;
 mod faults;
+mod machine;
 mod network;
 mod random;
+mod routes;
+mod takeover;
 mod world;
 
 use world::World;
