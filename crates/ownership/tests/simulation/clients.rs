@@ -43,6 +43,20 @@ pub struct Wish {
     pub sent: Option<(NodeId, u64, u64)>,
     /// The number and the time of the answer.
     answered: (u64, u64),
+    /// Whether the node that it was sent to last has run it itself.
+    ran_there: bool,
+}
+
+/// A request that was acknowledged, and sent once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Acknowledged {
+    /// In which order requests were sent, and answered.
+    sent: u64,
+    answered: u64,
+    took: u64,
+    position: usize,
+    ran_there: bool,
+    key: RequestKey,
 }
 
 #[derive(Default)]
@@ -68,6 +82,7 @@ impl Clients {
             resent: false,
             sent,
             answered: (0, 0),
+            ran_there: false,
         });
         let wish = self.wishes.len() - 1;
         self.renew_key(wish);
@@ -98,7 +113,7 @@ impl Clients {
         &mut self,
         node: NodeId,
         key: RequestKey,
-        outcome: Outcome,
+        (outcome, ran_there): (Outcome, bool),
         now: u64,
         database: &mut Database,
     ) -> Result<Option<usize>, String> {
@@ -116,6 +131,7 @@ impl Clients {
                 }
                 self.numbers += 1;
                 (wish.over, wish.answered) = (Some(Outcome::Done), (self.numbers, now));
+                wish.ran_there = ran_there;
                 Ok(None)
             }
             Outcome::Refused => {
@@ -138,29 +154,35 @@ impl Clients {
     }
 
     /// What must hold at the end: every wish has an end, what was acknowledged is there, and what was acknowledged in
-    /// order is in order. A request waits no longer than `patience` for others that went elsewhere.
+    /// order is in order. So is what the client's own node has run, even when it was acknowledged in another order. A
+    /// request waits no longer than `patience` for others that went elsewhere.
     pub fn check(&self, database: &Database, patience: u64) -> Result<(), String> {
-        let mut done: BTreeMap<(u64, NodeId, Thread), Vec<(u64, u64, u64, usize)>> = BTreeMap::new();
+        let mut done: BTreeMap<(u64, NodeId, Thread), Vec<Acknowledged>> = BTreeMap::new();
         for wish in &self.wishes {
             let Some(over) = wish.over else { return Err(format!("{wish:?} is not answered")) };
             if over != Outcome::Done || wish.need != Need::Owner {
                 continue;
             }
             let position = database.threads.get(&wish.thread).and_then(|stored| stored.keys.get(&wish.key));
-            let Some(position) = position else { return Err(format!("{wish:?} was acknowledged and is lost")) };
-            if let (false, Some((node, number, at))) = (wish.resent, wish.sent) {
-                let (answer, answered) = wish.answered;
-                let took = answered - at;
-                done.entry((wish.client, node, wish.thread)).or_default().push((number, answer, took, *position));
+            let Some(position) = position.copied() else {
+                return Err(format!("{wish:?} was acknowledged and is lost"));
+            };
+            if let (false, Some((node, sent, at))) = (wish.resent, wish.sent) {
+                let ((answered, answered_at), ran_there) = (wish.answered, wish.ran_there);
+                let acknowledged =
+                    Acknowledged { sent, answered, took: answered_at - at, position, ran_there, key: wish.key };
+                done.entry((wish.client, node, wish.thread)).or_default().push(acknowledged);
             }
         }
         for requests in done.values_mut() {
             requests.sort_unstable();
             for (index, first) in requests.iter().enumerate() {
-                for second in &requests[index + 1..] {
-                    if first.1 < second.1 && second.2 < patience && first.3 > second.3 {
-                        return Err(format!("{second:?} has overtaken {first:?} (sent, answered, took, position)"));
-                    }
+                let is_in_order = |second: &&Acknowledged| {
+                    let counts = second.took < patience && (first.answered < second.answered || second.ran_there);
+                    first.position < second.position || !counts
+                };
+                if let Some(second) = requests[index + 1..].iter().find(|second| !is_in_order(second)) {
+                    return Err(format!("{second:?} has overtaken {first:?}"));
                 }
             }
         }

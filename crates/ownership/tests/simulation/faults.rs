@@ -10,7 +10,7 @@ impl World {
         let id = self.slots[slot].id;
         let length = self.random.between(10, 30_000);
         let until = (self.now + length).min(FAULTS_END);
-        match self.random.below(8) {
+        match self.random.below(9) {
             0 => {
                 self.stop(slot);
                 self.at(until, Event::Restart { slot });
@@ -31,6 +31,12 @@ impl World {
                 self.break_connections(|a, b| a == id || b == id);
             }
             6 => {
+                // The database is slow, and then away.
+                let slow_until = self.now + self.random.between(1_000, 12_000);
+                self.slots[slot].slow_until = slow_until;
+                self.at(slow_until, Event::Cut { slot, until: until.max(slow_until) });
+            }
+            7 => {
                 // The database is away.
                 let until = (self.now + length / 3).min(FAULTS_END);
                 for slot in &mut self.slots {

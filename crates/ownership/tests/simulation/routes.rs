@@ -154,6 +154,19 @@ fn what_needs_no_owner_is_done_here_when_there_is_none_and_by_the_owner_when_the
 }
 
 #[test]
+fn a_request_is_not_done_here_because_of_a_look_that_is_older_than_it() {
+    let mut database = Database::default();
+    let mut machine = Machine::new(1, &mut database);
+    let asked = machine.node.handle(0, read(1));
+    let [Action::Db { op, .. }] = asked[..] else { panic!("{asked:?}") };
+    assert_eq!(machine.node.handle(1, read(2)), []);
+    let actions = machine.node.handle(2, Input::Db { op, reply: DbReply::Free });
+    let unowned = Action::Run { key: RequestKey(1), thread: THREAD, epoch: None };
+    let lookup = loomd_ownership::DbOp::Lookup { thread: THREAD };
+    assert_eq!(actions, [unowned, Action::Db { op: OpId(op.0 + 1), request: lookup }]);
+}
+
+#[test]
 fn a_request_that_runs_or_was_forwarded_has_no_time_limit() {
     let mut database = Database::default();
     let (mut owner, mut other) = owner_and_other(&mut database);

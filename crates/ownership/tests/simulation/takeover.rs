@@ -131,6 +131,20 @@ fn an_owner_whose_lease_was_taken_again_by_its_own_late_take_goes_on_under_the_n
 }
 
 #[test]
+fn a_followed_thread_is_taken_over_while_a_lost_take_is_looked_after() {
+    let mut database = Database::default();
+    let mut machine = Machine::new(1, &mut database);
+    machine.connected = false;
+    machine.handle(0, request(1), &mut database);
+    machine.connected = true;
+    machine.tick(100..4_000, &mut database);
+    machine.handle(4_000, finished(1), &mut database);
+    assert_eq!(machine.node.running(4_000), []);
+    machine.handle(4_050, Input::Follow { thread: THREAD }, &mut database);
+    assert!(machine.owns_by(4_100, 7_000, &mut database).is_some());
+}
+
+#[test]
 fn a_draining_node_lets_its_threads_go_after_their_step_and_sends_clients_elsewhere() {
     let mut database = Database::default();
     let (mut first, mut second) = (Machine::new(1, &mut database), Machine::new(2, &mut database));

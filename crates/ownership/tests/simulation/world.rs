@@ -4,7 +4,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 
-use loomd_ownership::{Action, DbOp, Input, Need, Node, NodeId, OpId, PeerMessage, RequestKey, Settings, Thread};
+use loomd_ownership::{
+    Action, DbOp, DbReply, Input, Need, Node, NodeId, OpId, PeerMessage, RequestKey, Settings, Thread,
+};
 
 use super::clients::{Clients, Outcome};
 use super::database::{Append, Database};
@@ -51,6 +53,11 @@ pub enum Event {
     /// Some node looks for unfinished turns without an owner.
     Scan,
     Fault,
+    /// A machine does not reach the database any more, for a while.
+    Cut {
+        slot: usize,
+        until: u64,
+    },
     Restart {
         slot: usize,
     },
@@ -89,6 +96,10 @@ pub struct Slot {
     inbox: VecDeque<What>,
     /// Until then it does not reach the database.
     pub cut_until: u64,
+    /// Until then the database's answers take seconds.
+    pub slow_until: u64,
+    /// The threads whose unloading the node has not heard of.
+    unloading: Vec<Thread>,
     /// When the executor's last input comes to the node.
     given: u64,
     followed: BTreeSet<Thread>,
@@ -118,8 +129,10 @@ pub struct World {
     pub slots: Vec<Slot>,
     starts: u64,
     pub clients: Clients,
-    /// The machine that each client is connected to, and when its last request arrives there.
-    connected: BTreeMap<u64, (NodeId, u64)>,
+    /// The node that each client is connected to.
+    connected: BTreeMap<u64, NodeId>,
+    /// When the last request of a client arrives at a node.
+    arrivals: BTreeMap<(u64, NodeId), u64>,
     /// The threads with an unfinished turn.
     unfinished: BTreeSet<Thread>,
     pub steps: u64,
@@ -142,6 +155,7 @@ impl World {
             starts: 0,
             clients: Clients::default(),
             connected: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
             unfinished: BTreeSet::new(),
             steps: 0,
             trace,
@@ -157,6 +171,8 @@ impl World {
                 paused_until: 0,
                 inbox: VecDeque::new(),
                 cut_until: 0,
+                slow_until: 0,
+                unloading: Vec::new(),
                 given: 0,
                 followed: BTreeSet::new(),
             });
@@ -219,17 +235,17 @@ impl World {
             Event::Resume { slot, id } => self.resume(slot, id)?,
             Event::Database { slot, id, op, request } => {
                 let reply = if !self.is_calm() && self.random.per_mille(5) {
-                    loomd_ownership::DbReply::Failed
+                    DbReply::Failed
                 } else {
                     self.database.apply(self.now, self.settings.session_ttl, &request)
                 };
-                if let Some(at) = self.database_delay(slot) {
+                if let Some(at) = self.answer_delay(slot) {
                     self.at(at, Event::Machine { slot, id, what: What::Input(Input::Db { op, reply }) });
                 }
             }
             Event::Append { slot, id, key, append } => {
                 let reply = Some(self.database.append(&append)?);
-                if let Some(at) = self.database_delay(slot) {
+                if let Some(at) = self.answer_delay(slot) {
                     self.at(at, Event::Machine { slot, id, what: What::Step(Step::Appended { key, reply }) });
                 }
             }
@@ -237,6 +253,7 @@ impl World {
             Event::Follow => self.follow(),
             Event::Scan => self.scan(),
             Event::Fault => self.fault(),
+            Event::Cut { slot, until } => self.slots[slot].cut_until = until.min(FAULTS_END),
             Event::Restart { slot } => self.start(slot),
         }
         Ok(())
@@ -266,6 +283,11 @@ impl World {
             What::Input(input) => self.handle(slot, id, input),
             What::About(epoch, input) => {
                 let (Input::Loaded { thread } | Input::Unloaded { thread }) = input else { return Ok(()) };
+                if let Some(index) = self.slots[slot].unloading.iter().position(|unloading| *unloading == thread)
+                    && matches!(input, Input::Unloaded { .. })
+                {
+                    self.slots[slot].unloading.remove(index);
+                }
                 let owned = self.slots[slot].executor.owned.get(&thread);
                 if owned.is_some_and(|(owned, _)| *owned == epoch) { self.handle(slot, id, input) } else { Ok(()) }
             }
@@ -283,7 +305,7 @@ impl World {
                     return Ok(());
                 }
                 if let (PeerMessage::Answered { key }, Some(outcome)) = (message, outcome) {
-                    self.tell(id, key, outcome)?;
+                    self.tell(id, key, outcome, false)?;
                 }
                 let from = self.network.other(connection, id);
                 self.handle(slot, id, Input::Peer { from, message })
@@ -307,8 +329,10 @@ impl World {
         if self.trace && input != Input::Tick {
             println!("{:>6} {id:?} <- {input:?}", self.now);
         }
+        let is_taken = matches!(input, Input::Db { reply: DbReply::Taken { .. }, .. });
         let node = self.slots[slot].node.as_mut();
         let actions = node.map(|node| node.handle(now, input)).unwrap_or_default();
+        self.check_stops(slot, is_taken, &actions)?;
         for action in actions {
             if self.trace {
                 println!("{:>6} {id:?} -> {action:?}", self.now);
@@ -328,6 +352,23 @@ impl World {
         Ok(())
     }
 
+    /// A loaded thread is stopped only without a session, or when the lease has another epoch.
+    fn check_stops(&self, slot: usize, is_taken: bool, actions: &[Action]) -> Result<(), String> {
+        let machine = &self.slots[slot];
+        let is_live = machine.node.as_ref().is_some_and(|node| node.session().is_some());
+        for action in actions {
+            if let Action::Stop { thread } = action
+                && machine.executor.loaded.contains(thread)
+                && !machine.unloading.contains(thread)
+                && is_live
+                && !is_taken
+            {
+                return Err(format!("{thread:?} is stopped without need"));
+            }
+        }
+        Ok(())
+    }
+
     fn act(&mut self, slot: usize, id: NodeId, action: &Action) -> Result<(), String> {
         match action {
             Action::Db { op, request } => {
@@ -341,7 +382,7 @@ impl World {
                 }
             }
             Action::Send { to, message } => self.send(slot, id, *to, *message),
-            Action::Answer { key, answer } => self.tell(id, *key, (*answer).into())?,
+            Action::Answer { key, answer } => self.tell(id, *key, (*answer).into(), false)?,
             Action::Drained => {
                 let machine = &self.slots[slot];
                 let has_requests = machine.node.as_ref().is_some_and(|node| node.unanswered() > 0);
@@ -386,6 +427,9 @@ impl World {
                 Effect::Give(input) => {
                     let at = self.slots[slot].given.max(self.now + self.random.below(6));
                     self.slots[slot].given = at;
+                    if let Input::Unloaded { thread } = input {
+                        self.slots[slot].unloading.push(thread);
+                    }
                     let what = match input {
                         Input::Loaded { thread } | Input::Unloaded { thread } => {
                             let epoch = self.slots[slot].executor.owned.get(&thread).map_or(0, |(epoch, _)| *epoch);
@@ -395,7 +439,7 @@ impl World {
                     };
                     self.at(at, Event::Machine { slot, id, what });
                 }
-                Effect::Answer(key, outcome) => self.tell(id, key, outcome)?,
+                Effect::Answer(key, outcome) => self.tell(id, key, outcome, true)?,
             }
         }
         Ok(())
@@ -438,8 +482,8 @@ impl World {
     }
 
     /// Tells a client of a node how its request ended.
-    fn tell(&mut self, id: NodeId, key: RequestKey, outcome: Outcome) -> Result<(), String> {
-        if let Some(wish) = self.clients.answer(id, key, outcome, self.now, &mut self.database)? {
+    fn tell(&mut self, id: NodeId, key: RequestKey, outcome: Outcome, ran_there: bool) -> Result<(), String> {
+        if let Some(wish) = self.clients.answer(id, key, (outcome, ran_there), self.now, &mut self.database)? {
             let at = self.now + self.random.between(100, 1_000);
             self.at(at, Event::Send { wish });
         }
@@ -461,13 +505,15 @@ impl World {
             return;
         }
         let connected = self.connected.get(&client).copied();
-        let same = up.iter().copied().find(|slot| Some(self.slots[*slot].id) == connected.map(|(id, _)| id));
+        let same = up.iter().copied().find(|slot| Some(self.slots[*slot].id) == connected);
         let stays = same.filter(|_| !self.random.per_mille(100));
         let slot = stays.unwrap_or_else(|| up[self.random.below(up.len() as u64) as usize]);
         let id = self.slots[slot].id;
-        let last = connected.filter(|(node, _)| *node == id).map_or(0, |(_, last)| last);
-        let at = last.max(self.now + self.delay());
-        self.connected.insert(client, (id, at));
+        self.connected.insert(client, id);
+        let at = self.now + self.delay();
+        let last = self.arrivals.entry((client, id)).or_default();
+        *last = at.max(*last);
+        let at = *last;
         self.clients.sent(wish, id, self.now);
         let request = Input::Request { key, thread, need, repeatable };
         self.at(at, Event::Machine { slot, id, what: What::Input(request.clone()) });
@@ -519,6 +565,8 @@ impl World {
         (machine.id, machine.node) = (id, Some(Node::new(id, settings)));
         machine.executor = Executor::default();
         machine.followed.clear();
+        machine.unloading.clear();
+        machine.slow_until = 0;
         machine.paused_until = 0;
         self.at(self.now, Event::Machine { slot, id, what: What::Tick });
     }
@@ -573,6 +621,11 @@ impl World {
             return self.random.per_mille(500).then_some(cut_until + delay);
         }
         (self.is_calm() || !self.random.per_mille(5)).then_some(self.now + delay)
+    }
+
+    fn answer_delay(&mut self, slot: usize) -> Option<u64> {
+        let more = if self.slots[slot].slow_until > self.now { self.random.between(500, 3_000) } else { 0 };
+        self.database_delay(slot).map(|at| at + more)
     }
 
     /// What must hold after every step: a thread runs on one node at most, which has its lease at the database; queues
