@@ -110,10 +110,8 @@ impl Executor {
                     self.finish(key, outcome, random, &mut effects);
                 }
             }
-            Action::LetGo { thread } => {
-                if self.loaded.contains(&thread) {
-                    effects.push(Effect::Later(random.below(3_000), Step::Unload { thread, let_go: true }));
-                }
+            Action::LetGo { thread } if self.loaded.contains(&thread) => {
+                effects.push(Effect::Later(random.below(3_000), Step::Unload { thread, let_go: true }));
             }
             _ => {}
         }

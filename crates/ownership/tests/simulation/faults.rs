@@ -1,7 +1,9 @@
-//! What goes wrong in a simulation: crashes, pauses, partitions, a database that is away, and orders to drain.
+//! How nodes start and end in a simulation, and what goes wrong: crashes, pauses, partitions, a database that is away, and orders to drain.
 
-use loomd_ownership::Input;
+use loomd_ownership::{Input, Node, NodeId};
 
+use super::clients::Outcome;
+use super::executor::Executor;
 use super::world::{Event, FAULTS_END, What, World};
 
 impl World {
@@ -44,6 +46,44 @@ impl World {
                 }
             }
             _ => self.at(self.now, Event::Machine { slot, id, what: What::Input(Input::Drain) }),
+        }
+    }
+
+    pub fn start(&mut self, slot: usize) {
+        if self.slots[slot].node.is_some() {
+            return;
+        }
+        self.starts += 1;
+        let (id, settings) = (NodeId(self.starts), self.settings);
+        let machine = &mut self.slots[slot];
+        (machine.id, machine.node) = (id, Some(Node::new(id, settings)));
+        machine.executor = Executor::default();
+        machine.followed.clear();
+        machine.unloading.clear();
+        machine.slow_until = 0;
+        machine.paused_until = 0;
+        self.at(self.now, Event::Machine { slot, id, what: What::Tick });
+    }
+
+    /// Ends the process of a node. Its clients and the other nodes notice, and clients send what is unanswered elsewhere.
+    pub fn stop(&mut self, slot: usize) {
+        let id = self.slots[slot].id;
+        self.slots[slot].node = None;
+        self.slots[slot].paused_until = 0;
+        self.slots[slot].inbox.clear();
+        self.break_connections(|a, b| a == id || b == id);
+        for wish in 0..self.clients.wishes.len() {
+            let lost = &mut self.clients.wishes[wish];
+            if lost.over.is_some() || !lost.waiting.contains(&id) {
+                continue;
+            }
+            lost.waiting.retain(|node| *node != id);
+            if !lost.repeatable {
+                lost.over = Some(Outcome::Unknown);
+            } else if lost.waiting.is_empty() {
+                let at = self.now + self.random.between(100, 1_000);
+                self.at(at, Event::Send { wish });
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails may stop")]
 
+mod checks;
 mod clients;
 mod database;
 mod executor;
@@ -13,6 +14,7 @@ mod network;
 mod random;
 mod routes;
 mod takeover;
+mod traffic;
 mod world;
 
 use world::World;

@@ -94,6 +94,17 @@ fn a_request_that_comes_back_looks_for_the_owner_again_and_stays_before_later_on
 }
 
 #[test]
+fn only_the_node_that_has_a_request_gives_it_back() {
+    let mut database = Database::default();
+    let (_owner, mut other) = owner_and_other(&mut database);
+    assert_eq!(other.handle(1, request(1), &mut database), [send(1, forward(1))]);
+    assert_eq!(other.handle(2, from(3, not_owner(1)), &mut database), []);
+    assert_eq!(other.handle(3, from(1, not_owner(1)), &mut database), [send(1, forward(1))]);
+    assert_eq!(other.handle(4, from(1, not_owner(1)), &mut database), [], "the second time after a pause");
+    assert_eq!(other.tick(5..500, &mut database), [send(1, forward(1))]);
+}
+
+#[test]
 fn a_request_does_not_wait_for_ever_for_one_that_another_node_keeps() {
     let mut database = Database::default();
     let (mut owner, mut other) = owner_and_other(&mut database);

@@ -18,7 +18,7 @@ use super::random::Random;
 pub const FAULTS_END: u64 = 60_000;
 /// By then everything must be done: a session's lifetime and some tries later.
 const END: u64 = 105_000;
-const THREADS: u64 = 3;
+pub const THREADS: u64 = 3;
 /// Clocks run faster or slower than the database's by at most so many per mille; `Settings::clock_margin` allows 33.
 const DRIFT: u64 = 30;
 
@@ -93,20 +93,20 @@ pub struct Slot {
     offset: u64,
     rate: u64,
     pub paused_until: u64,
-    inbox: VecDeque<What>,
+    pub inbox: VecDeque<What>,
     /// Until then it does not reach the database.
     pub cut_until: u64,
     /// Until then the database's answers take seconds.
     pub slow_until: u64,
     /// The threads whose unloading the node has not heard of.
-    unloading: Vec<Thread>,
+    pub unloading: Vec<Thread>,
     /// When the executor's last input comes to the node.
     given: u64,
-    followed: BTreeSet<Thread>,
+    pub followed: BTreeSet<Thread>,
 }
 
 impl Slot {
-    fn clock(&self, now: u64) -> u64 {
+    pub fn clock(&self, now: u64) -> u64 {
         self.offset + now * self.rate / 1000
     }
 
@@ -118,7 +118,7 @@ impl Slot {
 
 pub struct World {
     pub random: Random,
-    settings: Settings,
+    pub settings: Settings,
     pub now: u64,
     queue: BinaryHeap<Reverse<(u64, usize)>>,
     /// The events that are queued, by number.
@@ -127,14 +127,14 @@ pub struct World {
     pub database: Database,
     pub network: Network,
     pub slots: Vec<Slot>,
-    starts: u64,
+    pub starts: u64,
     pub clients: Clients,
     /// The node that each client is connected to.
-    connected: BTreeMap<u64, NodeId>,
+    pub connected: BTreeMap<u64, NodeId>,
     /// When the last request of a client arrives at a node.
-    arrivals: BTreeMap<(u64, NodeId), u64>,
+    pub arrivals: BTreeMap<(u64, NodeId), u64>,
     /// The threads with an unfinished turn.
-    unfinished: BTreeSet<Thread>,
+    pub unfinished: BTreeSet<Thread>,
     pub steps: u64,
     /// Whether every input and action is printed.
     trace: bool,
@@ -352,23 +352,6 @@ impl World {
         Ok(())
     }
 
-    /// A loaded thread is stopped only without a session, or when the lease has another epoch.
-    fn check_stops(&self, slot: usize, is_taken: bool, actions: &[Action]) -> Result<(), String> {
-        let machine = &self.slots[slot];
-        let is_live = machine.node.as_ref().is_some_and(|node| node.session().is_some());
-        for action in actions {
-            if let Action::Stop { thread } = action
-                && machine.executor.loaded.contains(thread)
-                && !machine.unloading.contains(thread)
-                && is_live
-                && !is_taken
-            {
-                return Err(format!("{thread:?} is stopped without need"));
-            }
-        }
-        Ok(())
-    }
-
     fn act(&mut self, slot: usize, id: NodeId, action: &Action) -> Result<(), String> {
         match action {
             Action::Db { op, request } => {
@@ -445,167 +428,8 @@ impl World {
         Ok(())
     }
 
-    /// Sends a message to another node, on a new connection if there is none.
-    fn send(&mut self, slot: usize, id: NodeId, to: NodeId, message: PeerMessage) {
-        let target = self.slots.iter().position(|other| other.id == to && other.node.is_some());
-        let is_parted = |target: usize| {
-            let until = self.network.parted.get(&(slot.min(target), slot.max(target)));
-            until.is_some_and(|until| *until > self.now)
-        };
-        let connection = match (self.network.known(id, to), target) {
-            (Some(connection), _) => connection,
-            (None, Some(target)) if !is_parted(target) => {
-                let (connection, unaware) = self.network.connect(id, to);
-                for (last, node) in unaware {
-                    if let Some(slot) = self.slots.iter().position(|slot| slot.id == node) {
-                        let node_lost = self.network.other(last, node);
-                        let what = What::Lost { connection: Some(last), node: node_lost };
-                        self.at(self.now, Event::Machine { slot, id: node, what });
-                    }
-                }
-                connection
-            }
-            (None, _) => {
-                let at = self.now + self.random.between(1, 500);
-                self.at(at, Event::Machine { slot, id, what: What::Lost { connection: None, node: to } });
-                return;
-            }
-        };
-        let Some(target) = target.filter(|_| !self.network.is_broken(connection)) else { return };
-        let outcome = match message {
-            PeerMessage::Answered { key } => self.slots[slot].executor.results.get(&key).copied(),
-            _ => None,
-        };
-        let at = self.now + self.delay();
-        let at = self.network.arrival(connection, to, at);
-        self.at(at, Event::Machine { slot: target, id: to, what: What::Peer { connection, message, outcome } });
-    }
-
-    /// Tells a client of a node how its request ended.
-    fn tell(&mut self, id: NodeId, key: RequestKey, outcome: Outcome, ran_there: bool) -> Result<(), String> {
-        if let Some(wish) = self.clients.answer(id, key, (outcome, ran_there), self.now, &mut self.database)? {
-            let at = self.now + self.random.between(100, 1_000);
-            self.at(at, Event::Send { wish });
-        }
-        Ok(())
-    }
-
-    /// A client sends a request to its node, or to another one if that is gone; the same one twice, now and then.
-    fn send_wish(&mut self, wish: usize) {
-        let (client, thread, need, repeatable, key) = {
-            let wish = &self.clients.wishes[wish];
-            if wish.over.is_some() || !wish.waiting.is_empty() {
-                return;
-            }
-            (wish.client, wish.thread, wish.need, wish.repeatable, wish.key)
-        };
-        let up: Vec<usize> = (0..self.slots.len()).filter(|slot| self.slots[*slot].node.is_some()).collect();
-        if up.is_empty() {
-            self.at(self.now + 500, Event::Send { wish });
-            return;
-        }
-        let connected = self.connected.get(&client).copied();
-        let same = up.iter().copied().find(|slot| Some(self.slots[*slot].id) == connected);
-        let stays = same.filter(|_| !self.random.per_mille(100));
-        let slot = stays.unwrap_or_else(|| up[self.random.below(up.len() as u64) as usize]);
-        let id = self.slots[slot].id;
-        self.connected.insert(client, id);
-        let at = self.now + self.delay();
-        let last = self.arrivals.entry((client, id)).or_default();
-        *last = at.max(*last);
-        let at = *last;
-        self.clients.sent(wish, id, self.now);
-        let request = Input::Request { key, thread, need, repeatable };
-        self.at(at, Event::Machine { slot, id, what: What::Input(request.clone()) });
-        if repeatable && self.random.per_mille(50) {
-            // The client is impatient, and sends it elsewhere too.
-            let other = up[self.random.below(up.len() as u64) as usize];
-            if other != slot {
-                let (id, at) = (self.slots[other].id, self.now + self.random.below(4_000));
-                self.clients.sent(wish, id, self.now);
-                self.at(at, Event::Machine { slot: other, id, what: What::Input(request) });
-            }
-        }
-    }
-
-    /// Clients of some machine begin to follow a thread, or follow it no longer.
-    fn follow(&mut self) {
-        let slot = self.random.below(self.slots.len() as u64) as usize;
-        let thread = Thread(self.random.below(THREADS).into());
-        let is_new = !self.slots[slot].followed.remove(&thread);
-        if is_new {
-            self.slots[slot].followed.insert(thread);
-        }
-        let input = if is_new { Input::Follow { thread } } else { Input::Unfollow { thread } };
-        let id = self.slots[slot].id;
-        self.at(self.now, Event::Machine { slot, id, what: What::Input(input) });
-    }
-
-    fn scan(&mut self) {
-        self.at(self.now + 2_000, Event::Scan);
-        let slot = self.random.below(self.slots.len() as u64) as usize;
-        if self.slots[slot].cut_until > self.now {
-            return;
-        }
-        for thread in self.unfinished.clone() {
-            if self.database.holder(thread, self.now).is_none() {
-                let (id, at) = (self.slots[slot].id, self.now + self.random.below(50));
-                self.at(at, Event::Machine { slot, id, what: What::Input(Input::Abandoned { thread }) });
-            }
-        }
-    }
-
-    fn start(&mut self, slot: usize) {
-        if self.slots[slot].node.is_some() {
-            return;
-        }
-        self.starts += 1;
-        let (id, settings) = (NodeId(self.starts), self.settings);
-        let machine = &mut self.slots[slot];
-        (machine.id, machine.node) = (id, Some(Node::new(id, settings)));
-        machine.executor = Executor::default();
-        machine.followed.clear();
-        machine.unloading.clear();
-        machine.slow_until = 0;
-        machine.paused_until = 0;
-        self.at(self.now, Event::Machine { slot, id, what: What::Tick });
-    }
-
-    /// Ends the process of a node. Its clients and the other nodes notice, and clients send what is unanswered elsewhere.
-    pub fn stop(&mut self, slot: usize) {
-        let id = self.slots[slot].id;
-        self.slots[slot].node = None;
-        self.slots[slot].paused_until = 0;
-        self.slots[slot].inbox.clear();
-        self.break_connections(|a, b| a == id || b == id);
-        for wish in 0..self.clients.wishes.len() {
-            let lost = &mut self.clients.wishes[wish];
-            if lost.over.is_some() || !lost.waiting.contains(&id) {
-                continue;
-            }
-            lost.waiting.retain(|node| *node != id);
-            if !lost.repeatable {
-                lost.over = Some(Outcome::Unknown);
-            } else if lost.waiting.is_empty() {
-                let at = self.now + self.random.between(100, 1_000);
-                self.at(at, Event::Send { wish });
-            }
-        }
-    }
-
-    pub fn break_connections(&mut self, is_broken: impl Fn(NodeId, NodeId) -> bool) {
-        for (connection, node, other) in self.network.break_where(is_broken) {
-            let slowest = if self.random.per_mille(300) { 12_000 } else { 100 };
-            let at = self.now + self.random.below(slowest);
-            if let Some(slot) = self.slots.iter().position(|slot| slot.id == node) {
-                let what = What::Lost { connection: Some(connection), node: other };
-                self.at(at, Event::Machine { slot, id: node, what });
-            }
-        }
-    }
-
     /// How long a message takes: mostly milliseconds, now and then longer than anyone waits for it.
-    fn delay(&mut self) -> u64 {
+    pub fn delay(&mut self) -> u64 {
         if !self.is_calm() && self.random.per_mille(15) {
             self.random.between(100, 10_000)
         } else {
@@ -626,53 +450,5 @@ impl World {
     fn answer_delay(&mut self, slot: usize) -> Option<u64> {
         let more = if self.slots[slot].slow_until > self.now { self.random.between(500, 3_000) } else { 0 };
         self.database_delay(slot).map(|at| at + more)
-    }
-
-    /// What must hold after every step: a thread runs on one node at most, which has its lease at the database; queues
-    /// are bounded.
-    fn check(&self) -> Result<(), String> {
-        let mut running = BTreeSet::new();
-        for machine in &self.slots {
-            let Some(node) = &machine.node else { continue };
-            if node.unanswered() > self.settings.max_requests {
-                return Err(format!("{:?} has {} requests", machine.id, node.unanswered()));
-            }
-            for thread in node.running(machine.clock(self.now)) {
-                if !running.insert(thread) {
-                    return Err(format!("{thread:?} runs on two nodes"));
-                }
-                let holder = self.database.holder(thread, self.now);
-                if holder.is_none() || holder != node.session() {
-                    return Err(format!("{thread:?} runs on {:?}, and the lease is {holder:?}'s", machine.id));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What must hold at the end: everything is answered, every thread that is followed or has an unfinished turn has an
-    /// owner, and no lease is held by a node that does not use it.
-    fn check_end(&self) -> Result<(), String> {
-        self.clients.check(&self.database, self.settings.order_timeout * 9 / 10)?;
-        let mut owners: BTreeMap<Thread, NodeId> = BTreeMap::new();
-        let mut wanted = self.unfinished.clone();
-        for machine in &self.slots {
-            let Some(node) = &machine.node else { return Err(format!("{:?} is down", machine.id)) };
-            if node.unanswered() > 0 || !machine.executor.runs.is_empty() {
-                return Err(format!("{:?} has {} requests left", machine.id, node.unanswered()));
-            }
-            owners.extend(node.running(machine.clock(self.now)).into_iter().map(|thread| (thread, machine.id)));
-            wanted.extend(&machine.followed);
-        }
-        for thread in (0..THREADS).map(|number| Thread(number.into())) {
-            let (owner, holder) = (owners.get(&thread), self.database.holder(thread, self.now));
-            if owner.copied() != holder.map(|session| session.node) {
-                return Err(format!("{thread:?} is leased to {holder:?} and owned by {owner:?}"));
-            }
-            if owner.is_none() && wanted.contains(&thread) {
-                return Err(format!("{thread:?} has no owner"));
-            }
-        }
-        Ok(())
     }
 }
