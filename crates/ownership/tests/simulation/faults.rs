@@ -4,7 +4,8 @@ use loomd_ownership::{Input, Node, NodeId};
 
 use super::clients::Outcome;
 use super::executor::Executor;
-use super::world::{Event, FAULTS_END, What, World};
+use super::slot::{Event, What};
+use super::world::{FAULTS_END, World};
 
 impl World {
     pub fn fault(&mut self) {

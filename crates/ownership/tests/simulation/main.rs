@@ -13,6 +13,7 @@ mod machine;
 mod network;
 mod random;
 mod routes;
+mod slot;
 mod takeover;
 mod traffic;
 mod world;

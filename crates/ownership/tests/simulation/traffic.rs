@@ -3,7 +3,8 @@
 use loomd_ownership::{Input, NodeId, PeerMessage, RequestKey, Thread};
 
 use super::clients::Outcome;
-use super::world::{Event, THREADS, What, World};
+use super::slot::{Event, What};
+use super::world::{THREADS, World};
 
 impl World {
     /// Sends a message to another node, on a new connection if there is none.
