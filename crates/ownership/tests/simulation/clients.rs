@@ -45,6 +45,8 @@ pub struct Wish {
     answered: (u64, u64),
     /// Whether the node that it was sent to last has run it itself.
     ran_there: bool,
+    /// How often it was run under this key.
+    runs: u32,
 }
 
 /// A request that was acknowledged, and sent once.
@@ -83,6 +85,7 @@ impl Clients {
             sent,
             answered: (0, 0),
             ran_there: false,
+            runs: 0,
         });
         let wish = self.wishes.len() - 1;
         self.renew_key(wish);
@@ -92,12 +95,15 @@ impl Clients {
     fn renew_key(&mut self, wish: usize) {
         self.keys += 1;
         self.wishes[wish].key = RequestKey(self.keys);
-        self.wishes[wish].resent = false;
+        (self.wishes[wish].resent, self.wishes[wish].runs) = (false, 0);
         self.by_key.insert(RequestKey(self.keys), wish);
     }
 
-    pub fn by_key(&self, key: RequestKey) -> &Wish {
-        &self.wishes[self.by_key[&key]]
+    /// A node runs a request. Returns what it needs, and whether it is repeatable.
+    pub fn runs(&mut self, key: RequestKey) -> (Need, bool) {
+        let wish = &mut self.wishes[self.by_key[&key]];
+        wish.runs += u32::from(wish.key == key);
+        (wish.need, wish.repeatable)
     }
 
     pub fn sent(&mut self, wish: usize, to: NodeId, now: u64) {
@@ -167,7 +173,8 @@ impl Clients {
             let Some(position) = position.copied() else {
                 return Err(format!("{wish:?} was acknowledged and is lost"));
             };
-            if let (false, Some((node, sent, at))) = (wish.resent, wish.sent) {
+            // What was run twice may have failed the first time.
+            if let (false, 1, Some((node, sent, at))) = (wish.resent, wish.runs, wish.sent) {
                 let ((answered, answered_at), ran_there) = (wish.answered, wish.ran_there);
                 let acknowledged =
                     Acknowledged { sent, answered, took: answered_at - at, position, ran_there, key: wish.key };

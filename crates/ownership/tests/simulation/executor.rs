@@ -13,6 +13,8 @@ use super::random::Random;
 pub struct Executor {
     pub owned: BTreeMap<Thread, (u64, Session)>,
     pub loaded: BTreeSet<Thread>,
+    /// The threads that were taken over and not loaded since.
+    loading: BTreeSet<Thread>,
     pub runs: BTreeMap<RequestKey, Run>,
     lines: BTreeMap<Thread, VecDeque<RequestKey>>,
     /// The answers that were given.
@@ -78,6 +80,7 @@ impl Executor {
                     return Err(format!("{thread:?} is owned twice"));
                 }
                 if taken_over {
+                    self.loading.insert(thread);
                     effects.push(Effect::Later(random.between(1, 500), Step::Load { thread, epoch }));
                 }
             }
@@ -102,6 +105,7 @@ impl Executor {
                     return Err(format!("{thread:?} stops, and is not owned"));
                 };
                 self.loaded.remove(&thread);
+                self.loading.remove(&thread);
                 let is_of = |run: &Run| run.thread == thread && run.epoch == Some(epoch);
                 let stopped: Vec<(RequestKey, bool)> =
                     self.runs.iter().filter(|(_, run)| is_of(run)).map(|(key, run)| (*key, run.appending)).collect();
@@ -139,7 +143,7 @@ impl Executor {
                 self.finish(key, outcome, random, &mut effects);
             }
             Step::Load { thread, epoch } => {
-                if self.owned.get(&thread).is_some_and(|(owned, _)| *owned == epoch) && !self.loaded.contains(&thread) {
+                if self.owned.get(&thread).is_some_and(|(owned, _)| *owned == epoch) && self.loading.remove(&thread) {
                     if is_calm || !random.per_mille(100) {
                         self.load(thread, random, &mut effects);
                     } else {
@@ -180,6 +184,7 @@ impl Executor {
 
     fn load(&mut self, thread: Thread, random: &mut Random, effects: &mut Vec<Effect>) {
         self.loaded.insert(thread);
+        self.loading.remove(&thread);
         effects.push(Effect::Give(Input::Loaded { thread }));
         effects.push(Effect::Later(random.between(10, 20_000), Step::Unload { thread, let_go: false }));
     }

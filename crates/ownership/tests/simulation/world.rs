@@ -288,10 +288,7 @@ impl World {
                 let machine = &mut self.slots[slot];
                 let session = machine.node.as_ref().and_then(Node::session);
                 let request = match action {
-                    Action::Run { key, .. } => {
-                        let wish = self.clients.by_key(*key);
-                        Some((wish.need, wish.repeatable))
-                    }
+                    Action::Run { key, .. } => Some(self.clients.runs(*key)),
                     _ => None,
                 };
                 let effects = machine.executor.act(action, session, request, &mut self.random)?;
