@@ -64,6 +64,9 @@ pub enum Command {
     /// Prepare and check a database that several servers share, and move threads in and out of it
     #[cfg(feature = "postgres")]
     Store(crate::store::Store),
+    /// List the nodes that share a database
+    #[cfg(feature = "postgres")]
+    Nodes(crate::store::Nodes),
     /// Run a stored thread again with its recorded answers and tool results, and report the first difference
     Replay(replay::Replay),
     /// List, add, remove and log in to MCP servers

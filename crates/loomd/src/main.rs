@@ -76,7 +76,9 @@ fn main() -> ExitCode {
         Command::Skills(arguments) => skills::run(overrides, arguments),
         Command::Usage(arguments) => usage::run(overrides, arguments),
         #[cfg(feature = "postgres")]
-        Command::Store(arguments) => store::run(arguments),
+        Command::Store(arguments) => store::run(overrides, arguments),
+        #[cfg(feature = "postgres")]
+        Command::Nodes(arguments) => store::run_nodes(overrides, arguments),
         Command::Models => models::run(overrides).map(|()| ExitCode::SUCCESS),
     };
     logging::flush();

@@ -35,7 +35,7 @@ impl NodeArguments {
     /// The shared store; `None` when threads are kept in files. Fails when the database cannot be used.
     pub async fn open(&self, config: &LoadedConfig) -> Result<Option<SharedThreads>> {
         let own = config.config.loomd.as_ref();
-        let named = own.and_then(|own| own.store.clone());
+        let named = own.and_then(|own| own.store.as_deref());
         let Some(address) = store::find_address(self.store.clone(), named)? else {
             return match self.node_url.is_some() || self.node_token_file.is_some() {
                 true => Err(UsageError::new("`--node-url` and `--node-token-file` need `--store`").into()),

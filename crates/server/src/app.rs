@@ -313,6 +313,13 @@ impl App {
 
 impl NodeHost for App {
     fn stop(&self, id: ThreadId) {
+        if !self.threads().is_loaded(id) {
+            return;
+        }
+        tracing::warn!(thread = %id, "a thread is no longer this node's: it is stopped");
+        if let Some(nodes) = &self.nodes {
+            nodes.note_stopped();
+        }
         let subscribers = self.threads().abandon(id);
         let clients = self.tell_released(id, &subscribers);
         let closed = ThreadClosedNotification { thread_id: id.to_string() };

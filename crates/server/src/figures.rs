@@ -8,6 +8,7 @@ use loomd_agent::LATENCY_BOUNDS;
 use loomd_telemetry::{Attributes, Histogram, Metric, MetricKind, Point, Value};
 
 use crate::app::App;
+use crate::nodes::Nodes;
 
 type Labels<'a> = &'a [(&'static str, &'static str)];
 
@@ -111,6 +112,9 @@ pub(crate) fn figures(app: &App) -> Vec<Metric> {
         gauge("loomd_ledger_queue", "Ledger entries that wait to be written.", queued),
         counter("loomd_ledger_lost_total", "Ledger entries that could not be written.", lost as f64),
     ];
+    if let Some(nodes) = &app.nodes {
+        figures.extend(node_figures(nodes));
+    }
     let telemetry = app.agent.telemetry();
     if telemetry.is_on() {
         let (dropped, queued) = telemetry.backlog();
@@ -123,6 +127,29 @@ pub(crate) fn figures(app: &App) -> Vec<Metric> {
         figures.push(Metric { name: "process_resident_memory_bytes", description: "Resident memory.", kind });
     }
     figures
+}
+
+/// The figures of a node and of the database that it shares.
+fn node_figures(nodes: &Nodes) -> Vec<Metric> {
+    let counted = nodes.counted();
+    let pool = nodes.pool();
+    vec![
+        gauge("loomd_nodes_live", "Live nodes of the store, this one included.", nodes.known.all().len() + 1),
+        gauge("loomd_node_session_live", "Whether the session of this node counts.", usize::from(nodes.live.is_live())),
+        gauge("loomd_node_threads_owned", "Threads that this node owns.", counted.owned),
+        gauge("loomd_node_links", "Connections to other nodes for clients of this one.", counted.links),
+        gauge(
+            "loomd_node_requests_routed",
+            "Requests that are on their way to the node of their thread.",
+            counted.requests,
+        ),
+        counter("loomd_node_requests_forwarded_total", "Requests sent to other nodes.", counted.forwarded as f64),
+        counter("loomd_node_takeovers_total", "Threads that this node took over.", counted.taken_over as f64),
+        counter("loomd_node_threads_lost_total", "Loaded threads that this node had to stop.", counted.stopped as f64),
+        gauge("loomd_store_connections", "Open connections to the database.", pool.connections),
+        gauge("loomd_store_connections_max", "The most connections to the database.", pool.limit),
+        gauge("loomd_store_connections_waited_for", "Operations that wait for a connection.", pool.waiting),
+    ]
 }
 
 /// Exports the figures from now on, if an exporter of metrics is configured.

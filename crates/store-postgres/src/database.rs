@@ -41,6 +41,19 @@ pub struct StoreCheck {
     pub missing_blobs: i64,
 }
 
+/// What `loomd doctor` shows of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreProbe {
+    /// The server's version, as it names it.
+    pub server: String,
+    /// The version of the tables; 0 when there are none.
+    pub schema: i32,
+    /// What the user may not do and has to, if there is anything.
+    pub lacking: Option<String>,
+    /// Empty when rights are lacking.
+    pub nodes: Vec<NodeRow>,
+}
+
 impl Database {
     pub fn new(options: &Options) -> Self {
         Self {
@@ -177,24 +190,75 @@ impl Database {
         transaction.commit().await.map_err(failed)
     }
 
-    /// The nodes that are registered. Changes nothing: without tables there are none.
-    pub async fn nodes(&self) -> Result<Vec<NodeRow>> {
-        let pool = self.pool().await?;
-        let client = pool.get().await.map_err(|error| self.place.pool(&error))?;
-        self.check_server(&client).await?;
-        let schema = self.schema_version(&client).await?;
-        check_schema(schema, VERSION).map_err(|reason| self.place.error(Failure::Other, reason))?;
-        if schema == 0 { Ok(Vec::new()) } else { nodes::list(&client, &self.place).await }
+    /// Looks at the server, the tables' version, the rights and the nodes, and changes nothing.
+    pub async fn probe(&self) -> Result<StoreProbe> {
+        let (_, probe) = self.look().await?;
+        Ok(probe)
     }
 
-    /// Checks the database without changing it.
-    pub async fn check(&self) -> Result<StoreCheck> {
-        let failed = |error: tokio_postgres::Error| self.place.query(&error);
+    async fn look(&self) -> Result<(Object, StoreProbe)> {
         let pool = self.pool().await?;
         let client = pool.get().await.map_err(|error| self.place.pool(&error))?;
         let server = self.check_server(&client).await?;
         let schema = self.schema_version(&client).await?;
         check_schema(schema, VERSION).map_err(|reason| self.place.error(Failure::Other, reason))?;
+        let lacking = self.lacking_rights(&client, schema).await?;
+        let nodes = match schema {
+            0 => Vec::new(),
+            _ if lacking.is_some() => Vec::new(),
+            _ => nodes::list(&client, &self.place).await?,
+        };
+        Ok((client, StoreProbe { server, schema, lacking, nodes }))
+    }
+
+    /// What the user may not do and has to, for people.
+    async fn lacking_rights(&self, client: &Object, schema: i32) -> Result<Option<String>> {
+        let failed = |error: tokio_postgres::Error| self.place.query(&error);
+        let lacking = |right: String| Some(format!("user \"{}\" lacks rights: {right}", self.address.user()));
+        let query = "SELECT n.oid IS NOT NULL, has_database_privilege(current_database(), 'CREATE'), \
+                     coalesce(has_schema_privilege(n.oid, 'CREATE'), false) \
+                     FROM (SELECT to_regnamespace('loomd')::oid AS oid) n";
+        let row = client.query_one(query, &[]).await.map_err(failed)?;
+        let (exists, may_create, may_change): (bool, bool, bool) = (row.get(0), row.get(1), row.get(2));
+        if !exists {
+            return Ok(if may_create { None } else { lacking("it may not create a schema in the database".into()) });
+        }
+        if schema < VERSION && !may_change {
+            return Ok(lacking("it may not create tables in the schema loomd".into()));
+        }
+        let query = "
+            SELECT r.verb || ' on ' || c.oid::regclass
+            FROM pg_class c, unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE', 'USAGE']) r (verb)
+            WHERE c.relnamespace = to_regnamespace('loomd') AND NOT c.relispartition AND CASE
+                WHEN c.relkind = 'S' THEN r.verb = 'USAGE' AND NOT has_sequence_privilege(c.oid, r.verb)
+                WHEN c.relname = 'schema_version' THEN r.verb = 'SELECT' AND NOT has_table_privilege(c.oid, r.verb)
+                WHEN c.relkind IN ('r', 'p') THEN r.verb <> 'USAGE' AND NOT has_table_privilege(c.oid, r.verb)
+                ELSE false END
+            ORDER BY r.verb, c.relname LIMIT 1";
+        let row = client.query_opt(query, &[]).await.map_err(failed)?;
+        Ok(row.and_then(|row| lacking(format!("it has no {}", row.get::<_, &str>(0)))))
+    }
+
+    /// The nodes that are registered. Changes nothing: without tables there are none.
+    pub async fn nodes(&self) -> Result<Vec<NodeRow>> {
+        let (_, probe) = self.look().await?;
+        self.allowed(&probe)?;
+        Ok(probe.nodes)
+    }
+
+    fn allowed(&self, probe: &StoreProbe) -> Result<()> {
+        match &probe.lacking {
+            Some(lacking) => Err(self.place.error(Failure::Denied, lacking)),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks the database without changing it.
+    pub async fn check(&self) -> Result<StoreCheck> {
+        let failed = |error: tokio_postgres::Error| self.place.query(&error);
+        let (client, probe) = self.look().await?;
+        self.allowed(&probe)?;
+        let StoreProbe { server, schema, .. } = probe;
         if schema == 0 {
             return Ok(StoreCheck { server, schema, threads: 0, events: 0, broken: 0, missing_blobs: 0 });
         }

@@ -1,6 +1,7 @@
 //! What is wrong with the database, in one line that says what to do.
 
 use std::error::Error as _;
+use std::io::ErrorKind;
 
 use deadpool_postgres::TimeoutType;
 use loomd_store::{Error, Failure};
@@ -60,7 +61,6 @@ impl Place {
 /// Whether the connection was lost or not made, so that what was sent, if anything was, may have been done or not.
 /// A server that shuts down may say so after it has committed.
 pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
-    use std::io::ErrorKind;
     if let Some(code) = error.code() {
         let shutdown = [
             SqlState::ADMIN_SHUTDOWN,
@@ -70,16 +70,24 @@ pub(crate) fn is_lost(error: &tokio_postgres::Error) -> bool {
         ];
         return code.code().starts_with("08") || shutdown.contains(code);
     }
-    let io = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind);
-    match io {
+    match io_kind(error) {
         // No socket in the file system: the server is away.
         Some(ErrorKind::NotFound | ErrorKind::ConnectionRefused | ErrorKind::ConnectionReset) => true,
         Some(ErrorKind::ConnectionAborted | ErrorKind::NotConnected | ErrorKind::BrokenPipe) => true,
         Some(ErrorKind::UnexpectedEof | ErrorKind::TimedOut | ErrorKind::Interrupted) => true,
         Some(ErrorKind::HostUnreachable | ErrorKind::NetworkUnreachable | ErrorKind::NetworkDown) => true,
-        Some(_) => false,
+        Some(_) => error.source().is_some_and(|cause| is_lookup(&cause.to_string())),
         None => error.is_closed() || error.to_string().starts_with("timeout"),
     }
+}
+
+fn io_kind(error: &tokio_postgres::Error) -> Option<ErrorKind> {
+    error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>()).map(std::io::Error::kind)
+}
+
+/// Whether the name of the host was not found; it has no kind of its own.
+fn is_lookup(cause: &str) -> bool {
+    cause.contains("lookup address")
 }
 
 fn explain(error: &tokio_postgres::Error, user: &str) -> (Failure, String) {
@@ -89,7 +97,7 @@ fn explain(error: &tokio_postgres::Error, user: &str) -> (Failure, String) {
 
 fn described(error: &tokio_postgres::Error, user: &str) -> (Failure, String) {
     let Some(server) = error.as_db_error() else {
-        let cause = error.source().map(ToString::to_string);
+        let (cause, kind) = (error.source().map(ToString::to_string), io_kind(error));
         let text = match cause {
             Some(cause) if cause.contains("does not support TLS") => {
                 "the server does not offer TLS: configure it there, or use sslmode=disable".into()
@@ -100,7 +108,11 @@ fn described(error: &tokio_postgres::Error, user: &str) -> (Failure, String) {
             Some(cause) if cause.contains("password missing") => {
                 format!("the server asks for a password of user \"{user}\": set PGPASSWORD or PGPASSFILE")
             }
+            Some(cause) if is_lookup(&cause) => format!("unknown host: {cause}"),
+            Some(cause) if kind == Some(ErrorKind::ConnectionRefused) => format!("no server listens there: {cause}"),
+            Some(cause) if kind == Some(ErrorKind::NotFound) => format!("no server listens there: {cause}"),
             Some(cause) => format!("{error}: {cause}"),
+            None if error.to_string().starts_with("timeout") => "the server does not answer".into(),
             None => error.to_string(),
         };
         return (Failure::Other, one_line(&text));

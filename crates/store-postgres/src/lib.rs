@@ -34,7 +34,7 @@ mod work;
 mod writer;
 
 pub use address::{Address, BadAddress};
-pub use database::StoreCheck;
+pub use database::{StoreCheck, StoreProbe};
 pub use nodes::SESSION_TTL;
 pub use passfile::{find_password, password_of};
 pub use schema::VERSION as SCHEMA_VERSION;

@@ -115,6 +115,15 @@ fn uuids(ids: &[ThreadId]) -> Vec<Uuid> {
     ids.iter().map(|id| *id.as_uuid()).collect()
 }
 
+/// The plan of the statement that [`list`] runs.
+pub(crate) async fn explain(database: &Database, query: &ListQuery) -> Result<String> {
+    let conditions = Conditions::of(query);
+    let client = database.client().await?;
+    let statement = format!("EXPLAIN {}", conditions.select(query, "", query.limit.saturating_add(1)));
+    let rows = client.query(&statement, &conditions.params()).await.map_err(|error| database.place.query(&error))?;
+    Ok(rows.iter().map(|row| row.get::<_, String>(0) + "\n").collect())
+}
+
 /// One page of threads.
 pub(crate) async fn list(database: &Database, query: &ListQuery) -> Result<Page> {
     let conditions = Conditions::of(query);

@@ -135,7 +135,7 @@ CREATE INDEX open_approval ON loomd.approval (id) WHERE state = 'open';
 ";
 
 /// What nodes need to own threads: notes about unfinished turns, answers to requests that must not be carried out twice,
-/// and two functions.
+/// and two functions. Also indexes for the filters of lists that had none.
 ///
 /// `turn_note.lines` is empty when there are no notes; `(epoch, version)` orders the changes of a row. Requests that
 /// belong to no thread have the nil id in `answered`; `claim` tells a second try of a request from a second request.
@@ -162,6 +162,9 @@ CREATE TABLE loomd.answered (
     claim uuid,
     PRIMARY KEY (thread_id, method, key)
 );
+CREATE INDEX thread_by_originator ON loomd.thread (originator, archived, created_ns DESC, id DESC)
+    WHERE preview IS NOT NULL;
+CREATE INDEX thread_by_kind ON loomd.thread (kind, archived, created_ns DESC, id DESC) WHERE preview IS NOT NULL;
 CREATE FUNCTION loomd.is_live(wanted uuid) RETURNS boolean LANGUAGE plpgsql AS $$
 DECLARE
     until timestamptz;

@@ -10,7 +10,7 @@ use loomd_store::{
     TurnNotes, WorkStore,
 };
 
-use crate::database::{Database, StoreCheck};
+use crate::database::{Database, StoreCheck, StoreProbe};
 use crate::facts::{COLUMNS, NOW_NS, TABLES, git_patch, shown_name, stored_thread};
 use crate::lease::Leases;
 use crate::nodes::{SESSION_TTL, Sessions};
@@ -84,7 +84,12 @@ impl PostgresStore {
         self.inner.database.client().await.map(drop)
     }
 
-    /// Checks the database without changing it.
+    /// Looks at the server, the tables' version, the rights and the nodes, and changes nothing.
+    pub async fn probe(&self) -> Result<StoreProbe> {
+        self.inner.database.probe().await
+    }
+
+    /// Checks the database and its records without changing it.
     pub async fn check(&self) -> Result<StoreCheck> {
         self.inner.database.check().await
     }
@@ -101,6 +106,12 @@ impl PostgresStore {
             Some(session) => SharedStore::end(self, session).await,
             None => Ok(()),
         }
+    }
+
+    /// How the database would run a list, for tests and measurements.
+    #[doc(hidden)]
+    pub async fn explain_list(&self, query: &ListQuery) -> Result<String> {
+        list::explain(&self.inner.database, query).await
     }
 
     /// Changes of threads, by any process.

@@ -13,7 +13,7 @@ use loomd_store::{
     ThreadId, WorkStore,
 };
 use loomd_store_postgres::{Address, Options, PostgresStore, SCHEMA_VERSION, export, import};
-use support::{Database, lines, user};
+use support::{Database, lines, many, user};
 use uuid::Uuid;
 
 async fn stored(store: &dyn Store, text: &str) -> (ThreadId, std::sync::Arc<dyn Reader>) {
@@ -270,6 +270,79 @@ async fn threads_go_into_the_database_and_back_byte_for_byte() {
         assert_eq!((ours.archived, ours.name, ours.updated_at), (theirs.archived, theirs.name, theirs.updated_at));
         let bytes = |path: Option<std::path::PathBuf>| std::fs::read(path.unwrap()).unwrap();
         assert_eq!(bytes(ours.path), bytes(theirs.path));
+    }
+}
+
+/// The number of threads, 60 unless `LOOMD_IMPORT` says otherwise.
+fn imported() -> usize {
+    std::env::var("LOOMD_IMPORT").ok().and_then(|count| count.parse().ok()).unwrap_or(60)
+}
+
+#[tokio::test]
+async fn every_rollout_comes_back_from_the_database_as_it_was() {
+    let Some(database) = Database::new() else { return };
+    let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let count = imported();
+    for number in 0..count {
+        let id = ThreadId::new();
+        let folder = from.path().join(format!("sessions/2025/03/{:02}", number % 28 + 1));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut text = lines(id, &format!("thread {number}"));
+        for turn in 0..number % 40 {
+            text += &format!("{{ \"odd\" :  {turn} , \"text\": \"{}\"}}\n", "x\\u0000é".repeat(turn * 10));
+        }
+        if number % 50 == 7 {
+            text += &format!("{{\"large\":\"{}\"}}\n", "y".repeat(100_000));
+        }
+        std::fs::write(folder.join(format!("rollout-2025-03-{:02}T05-06-07-{id}.jsonl", number % 28 + 1)), text)
+            .unwrap();
+    }
+    let files = |home: &tempfile::TempDir| {
+        FileStore::new(loomd_store::Options { home: home.path().to_owned(), sqlite_home: None })
+    };
+    let (home, store, back) = (files(&from), database.store(), files(&to));
+    let began = std::time::Instant::now();
+    let done = import(&home, &store).await.unwrap();
+    let took = began.elapsed();
+    assert_eq!((done.copied, done.refused.as_slice()), (count, [].as_slice()));
+    let again = import(&home, &store).await.unwrap();
+    assert_eq!((again.copied, again.present), (0, count));
+    let began = std::time::Instant::now();
+    let done = export(&store, &back).await.unwrap();
+    println!("{count} threads, {} records: import {took:?}, export {:?}", done.records, began.elapsed());
+    assert_eq!((done.copied, done.refused.as_slice()), (count, [].as_slice()));
+    assert_eq!(contents(to.path()), contents(from.path()));
+}
+
+/// The rollouts of a home, by name.
+fn contents(home: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut all = std::collections::BTreeMap::new();
+    let mut folders = vec![home.join("sessions")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let name = path.file_name().unwrap().to_string_lossy();
+            // A thread is told by its id; the time in the name is the session's.
+            let id = name.trim_end_matches(".jsonl").split('-').rev().take(5).collect::<Vec<_>>().join("-");
+            all.insert(id, std::fs::read(&path).unwrap());
+        }
+    }
+    all
+}
+
+#[tokio::test]
+async fn no_list_reads_the_whole_table() {
+    let Some(database) = Database::new() else { return };
+    let store = database.store();
+    let (first, _) = stored(&store, "hello").await;
+    database.sql(&many::fill(20_000));
+    for (name, query) in many::queries(first) {
+        let plan = store.explain_list(&query).await.unwrap();
+        assert!(!plan.contains("Seq Scan on thread") && plan.contains("Index"), "{name}:\n{plan}");
     }
 }
 

@@ -33,12 +33,13 @@ pub struct Loomd {
     pub approvals: Option<Approvals>,
     /// Whether a listener answers `GET /metrics`. Default: only a listener on a loopback address.
     pub metrics: Option<bool>,
-    /// The PostgreSQL database that keeps threads, as `postgres://USER@HOST:PORT/DATABASE`. Default: threads are kept in
-    /// files.
+    /// The PostgreSQL database that keeps the threads, as `postgres://USER@HOST:PORT/DATABASE`, which several servers may
+    /// share. `--store` and the variable `LOOMD_STORE` take precedence. Default: files in the home.
     pub store: Option<String>,
-    /// Where the other servers of the same store reach this one, as `ws://HOST:PORT`. Default: where it listens.
+    /// Where other nodes reach this one, as `ws://HOST:PORT`. Only with `store`. `--node-url` takes precedence. Default:
+    /// the address that is listened on.
     pub node_url: Option<String>,
-    /// The labels of this server: it runs the threads whose `placement` it has all labels of.
+    /// What distinguishes this node, for threads that ask for it: names such as `gpu`. Only with `store`.
     pub node_labels: Option<Vec<String>>,
 }
 

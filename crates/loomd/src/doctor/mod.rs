@@ -1,10 +1,12 @@
-//! `loomd doctor`: checks the configuration, the sandbox, the MCP servers and whether the model answers.
+//! `loomd doctor`: checks the configuration, the store, the sandbox, the MCP servers and whether the model answers.
 
 mod configured;
 mod mcp;
 mod model;
 mod report;
 mod sandbox;
+#[cfg(feature = "postgres")]
+mod store;
 
 use std::process::ExitCode;
 
@@ -22,6 +24,11 @@ pub struct Doctor {
     /// Skip the check that sends a prompt to the model
     #[arg(long)]
     pub offline: bool,
+    /// The database to check, as postgres://USER@HOST:PORT/DATABASE [default: LOOMD_STORE, or `store` in the table
+    /// `loomd` of config.toml]
+    #[cfg(feature = "postgres")]
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
     #[command(flatten)]
     pub overrides: Overrides,
 }
@@ -32,6 +39,10 @@ pub fn run(top: TopOverrides, arguments: Doctor) -> Result<ExitCode> {
     let overrides = top.with(arguments.overrides);
     let setup = Setup::new(&overrides)?;
     report.section("Configuration", configured::findings(&setup, &cwd))?;
+    #[cfg(feature = "postgres")]
+    if let Some(findings) = store::findings(arguments.store, &setup)? {
+        report.section("Store", findings)?;
+    }
     let has_model = ModelAccess::find(&setup, &cwd) != ModelAccess::Missing;
     let setup = if has_model { run::setup_with_model(overrides, None, &cwd)? } else { setup };
     let servers = mcp::configured(&setup, &cwd);

@@ -95,7 +95,7 @@ async fn listed(server: &Server) -> Vec<(String, String, Value)> {
     rows.iter().map(|row| (text(row, "id"), text(row, "preview"), row["name"].clone())).collect()
 }
 
-async fn turns(server: &Server, id: &str) -> Value {
+pub async fn turns(server: &Server, id: &str) -> Value {
     let params = json!({ "threadId": id, "includeTurns": true });
     let mut turns =
         server.request("thread/read", params).await.expect("a thread with its turns")["thread"]["turns"].take();

@@ -49,6 +49,8 @@ mod schemas;
 mod signals;
 mod skills;
 mod socket_activation;
+#[cfg(feature = "postgres")]
+mod store;
 mod stored_approvals;
 mod telemetry;
 mod threads;

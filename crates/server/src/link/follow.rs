@@ -160,6 +160,7 @@ impl Links {
         self.app.agent.resume(request, caller, reply).await;
         match resumed.await {
             Ok(Ok(())) => {
+                self.nodes.note_taken_over();
                 info!(%thread, "a thread that a client follows was taken over");
                 Attempt::Done
             }

@@ -1,6 +1,7 @@
 //! What a node decides is done here: operations of the database, verdicts about requests, and what becomes of threads.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use loomd_ownership::{Action, DbOp, DbReply, Input, PeerMessage, Session};
@@ -35,7 +36,10 @@ impl Nodes {
                 });
             }
             Action::Send { to, message } => match message {
-                PeerMessage::Forward { key, .. } => self.decide(key, Verdict::Forward(to)),
+                PeerMessage::Forward { key, .. } => {
+                    self.counters.forwarded.fetch_add(1, Ordering::Relaxed);
+                    self.decide(key, Verdict::Forward(to));
+                }
                 PeerMessage::NotOwner { key } => self.decide(key, Verdict::NotOwner),
                 // The answer itself is on its way.
                 PeerMessage::Answered { .. } => {}
@@ -43,6 +47,7 @@ impl Nodes {
             Action::Run { key, epoch, .. } => self.decide(key, Verdict::Run { epoch }),
             Action::Answer { key, answer } => self.decide(key, Verdict::Refused(answer)),
             Action::Own { thread, taken_over: true, .. } => {
+                self.counters.taken_over.fetch_add(1, Ordering::Relaxed);
                 if let Some(host) = self.host() {
                     host.take_up(thread_id(thread));
                 }

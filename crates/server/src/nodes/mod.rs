@@ -19,7 +19,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use loomd_agent::{Ownership, Owning, Refusal};
 use loomd_ownership::{Answer, Input, Need, Node, NodeId, PeerMessage, RequestKey, Settings, Thread};
 use loomd_protocol::ThreadStatus;
-use loomd_store::{NodeFacts, SharedStore, Store, ThreadId};
+use loomd_store::{NodeFacts, PoolFigures, SharedStore, Store, ThreadId};
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -78,6 +78,25 @@ pub(crate) struct Nodes {
     linked: Mutex<HashSet<(u64, NodeId)>>,
     host: OnceLock<Weak<dyn NodeHost>>,
     drained: CancellationToken,
+    counters: Counters,
+}
+
+/// What has happened on this node.
+#[derive(Default)]
+struct Counters {
+    forwarded: AtomicU64,
+    taken_over: AtomicU64,
+    stopped: AtomicU64,
+}
+
+/// The figures of a node.
+pub(crate) struct Counted {
+    pub owned: usize,
+    pub links: usize,
+    pub requests: usize,
+    pub forwarded: u64,
+    pub taken_over: u64,
+    pub stopped: u64,
 }
 
 /// What becomes of a request.
@@ -129,11 +148,44 @@ impl Nodes {
             linked: Mutex::default(),
             host: OnceLock::new(),
             drained: CancellationToken::new(),
+            counters: Counters::default(),
         })
     }
 
     pub(crate) fn shared(&self) -> Option<&dyn SharedStore> {
         self.store.shared()
+    }
+
+    /// The figures of this node.
+    pub fn counted(&self) -> Counted {
+        let (owned, requests) = {
+            let node = self.node.lock();
+            (node.running(now_ms()).len(), node.unanswered())
+        };
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Counted {
+            owned,
+            links: self.linked.lock().len(),
+            requests,
+            forwarded: count(&self.counters.forwarded),
+            taken_over: count(&self.counters.taken_over),
+            stopped: count(&self.counters.stopped),
+        }
+    }
+
+    /// The connections to the database.
+    pub fn pool(&self) -> PoolFigures {
+        self.shared().map(SharedStore::pool).unwrap_or_default()
+    }
+
+    /// A thread that a client follows was taken over.
+    pub fn note_taken_over(&self) {
+        self.counters.taken_over.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A thread that was loaded had to be stopped.
+    pub fn note_stopped(&self) {
+        self.counters.stopped.fetch_add(1, Ordering::Relaxed);
     }
 
     /// A request about a thread. `repeatable`: carrying it out twice has the effect of carrying it out once.

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod many;
 pub mod proxy;
 
 use std::sync::Arc;
