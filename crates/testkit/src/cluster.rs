@@ -20,6 +20,7 @@ pub struct Cluster {
     /// The database; `None` for nodes that keep their threads in files, and share nothing.
     store: Option<(Database, String)>,
     session_ttl: Duration,
+    env: Vec<(String, String)>,
     nodes: Vec<Arc<ClusterNode>>,
 }
 
@@ -63,7 +64,13 @@ impl Cluster {
             let database = postgres.create_database();
             (postgres, database)
         });
-        Self { program: program.into(), folder, work, store, session_ttl, nodes: Vec::new() }
+        Self { program: program.into(), folder, work, store, session_ttl, env: Vec::new(), nodes: Vec::new() }
+    }
+
+    /// Sets a variable of the environment of all nodes that are added from now on.
+    pub fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.to_owned(), value.to_owned()));
+        self
     }
 
     /// The folder that the threads of all nodes work in.
@@ -121,6 +128,7 @@ impl Cluster {
             launch = launch.args(["--node-token-file".as_ref(), token.as_os_str()]);
         }
         let launch = launch.env("LOOMD_SESSION_TTL_MS", self.session_ttl.as_millis().to_string());
+        let launch = self.env.iter().fold(launch, |launch, (name, value)| launch.env(name, value));
         let (port, server) = (Mutex::new(None), tokio::sync::Mutex::new(None));
         let node = Arc::new(ClusterNode { home, launch, database, peers, port, server });
         node.start().await.unwrap_or_else(|reason| panic!("a node does not start: {reason}"));
