@@ -142,10 +142,10 @@ impl Checks<'_> {
                 What::Event(seen) => {
                     let key = (seen.connection, &*seen.thread);
                     let before = last.get(&key).copied().unwrap_or_default();
-                    if seen.event > before {
-                        last.insert(key, seen.event);
-                    } else if !seen.is_request {
-                        let Seen { connection, event, method, .. } = seen;
+                    if let Some(event) = seen.event.filter(|event| *event > before) {
+                        last.insert(key, event);
+                    } else if let (Some(event), false) = (seen.event, seen.is_request) {
+                        let Seen { connection, method, .. } = seen;
                         found.push((&seen.thread, format!("[{connection}] got {method} {event} after {before}")));
                     }
                     let stored = seen.item.as_ref().filter(|_| seen.method == "item/completed");
@@ -179,11 +179,12 @@ impl Checks<'_> {
     fn same_events(&mut self, entries: &[Entry]) {
         let mut known: HashMap<(&str, u128), &Seen> = HashMap::new();
         for seen in events(entries) {
-            let first = *known.entry((&seen.thread, seen.event)).or_insert(seen);
+            let Some(event) = seen.event else { continue };
+            let first = *known.entry((&seen.thread, event)).or_insert(seen);
             let what = |seen: &Seen| (seen.method.clone(), seen.turn.clone(), seen.item.clone(), seen.status.clone());
             if what(first) != what(seen) {
                 let (one, other) = (what(first), what(seen));
-                self.violation(&seen.thread, format!("event {} is {one:?}, and {other:?}", seen.event));
+                self.violation(&seen.thread, format!("event {event} is {one:?}, and {other:?}"));
             }
         }
     }
@@ -219,7 +220,7 @@ mod tests {
         What::Event(Seen {
             connection,
             thread: "t".into(),
-            event,
+            event: Some(event),
             method: method.into(),
             is_request: false,
             turn: Some("1".into()),

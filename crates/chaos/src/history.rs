@@ -49,12 +49,13 @@ pub enum What {
     },
 }
 
-/// An event of a thread, as one connection received it.
+/// A notification or a server request about a thread, as one connection received it. What is sent in place of events
+/// that were missed, when a thread has moved to another node, has no event id.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub connection: ConnectionId,
     pub thread: String,
-    pub event: u128,
+    pub event: Option<u128>,
     pub method: String,
     /// Open server requests are sent again with the ids that they had.
     pub is_request: bool,
@@ -102,12 +103,12 @@ impl History {
         self.add(What::Fault(text.into()));
     }
 
-    /// Adds a notification or a server request, if it is an event of a thread.
+    /// Adds a notification or a server request, if it is about a thread.
     pub fn received(&self, connection: ConnectionId, message: &Value) {
         let params = &message["params"];
         let thread = params["threadId"].as_str().or(params["thread"]["id"].as_str());
         let event = message["eventId"].as_str().and_then(|id| id.parse().ok());
-        let (Some(thread), Some(event), Some(method)) = (thread, event, message["method"].as_str()) else { return };
+        let (Some(thread), Some(method)) = (thread, message["method"].as_str()) else { return };
         let turn = params["turnId"].as_str().or(params["turn"]["id"].as_str());
         self.add(What::Event(Seen {
             connection,
@@ -138,6 +139,7 @@ impl History {
                 What::Event(seen) if seen.thread == wanted && !seen.method.ends_with("/delta") => {
                     let Seen { connection, event, method, item, status, .. } = seen;
                     let item = item.as_ref().map_or("", |item| &item.name);
+                    let event = event.map_or_else(|| "-".to_owned(), |event| event.to_string());
                     format!("[{connection:3}] {event} {method} {} {item}", status.as_deref().unwrap_or_default())
                 }
                 What::Started { thread, key, turn, .. } if thread == wanted => {

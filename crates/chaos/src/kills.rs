@@ -142,7 +142,14 @@ impl Round<'_> {
             let epoch =
                 |event: &Value| event["eventId"].as_str().and_then(|id| id.parse::<u128>().ok()).map(|id| id >> 64);
             let before = of_thread.iter().filter(|(at, _)| *at <= killed).filter_map(|(_, event)| epoch(event)).max();
-            let taken = of_thread.iter().find(|(at, event)| *at > killed && epoch(event) > before).map(|(at, _)| *at);
+            // What was missed is sent without ids.
+            let is_of_next = |event: &Value| {
+                let is_progress = event["method"]
+                    .as_str()
+                    .is_some_and(|method| method.starts_with("item/") || method.starts_with("turn/"));
+                is_progress && epoch(event).is_none_or(|epoch| Some(epoch) > before)
+            };
+            let taken = of_thread.iter().find(|(at, event)| *at > killed && is_of_next(event)).map(|(at, _)| *at);
             times.taken.extend(taken.map(|taken| taken - killed));
             times.ended.push(end - killed);
         }

@@ -129,13 +129,19 @@ pub fn epoch(message: &Value) -> u64 {
     u64::try_from(event_id(message) >> 64).unwrap()
 }
 
-/// The events of a thread that a client has received.
-pub fn events(client: &Peer, thread: &str) -> Vec<Value> {
+/// What a client has received about a thread: events, and what it was sent in their place when the thread has moved to
+/// another node, which has no event ids.
+fn received(client: &Peer, thread: &str) -> Vec<Value> {
     let is_of = |message: &Value| {
         let params = &message["params"];
-        message.get("eventId").is_some() && (params["threadId"] == thread || params["thread"]["id"] == thread)
+        message.get("method").is_some() && (params["threadId"] == thread || params["thread"]["id"] == thread)
     };
     client.messages().into_iter().filter(is_of).collect()
+}
+
+/// The events of a thread that a client has received.
+pub fn events(client: &Peer, thread: &str) -> Vec<Value> {
+    received(client, thread).into_iter().filter(|message| message.get("eventId").is_some()).collect()
 }
 
 /// Checks that a client got the events of a thread in order and once, and that every item that was started has
@@ -144,13 +150,14 @@ pub fn check_order(client: &Peer, thread: &str) {
     let events = events(client, thread);
     let ids: Vec<u128> = events.iter().filter(|event| event.get("id").is_none()).map(event_id).collect();
     assert!(ids.is_sorted_by(|one, next| one < next), "events are out of order or repeated: {events:#?}");
+    let received = received(client, thread);
     let items = |method: &str| -> Vec<Value> {
-        let of_method = events.iter().filter(|event| event["method"] == method);
-        of_method.map(|event| event["params"]["item"]["id"].clone()).collect()
+        let of_method = received.iter().filter(|message| message["method"] == method);
+        of_method.map(|message| message["params"]["item"]["id"].clone()).collect()
     };
-    let completed = items("item/completed");
-    for started in items("item/started") {
-        let times = completed.iter().filter(|item| **item == started).count();
-        assert_eq!(times, 1, "item {started} completed {times} times: {events:#?}");
+    let (started, completed) = (items("item/started"), items("item/completed"));
+    for item in started.iter().chain(&completed) {
+        let times = |items: &[Value]| items.iter().filter(|other| *other == item).count();
+        assert_eq!((times(&started), times(&completed)), (1, 1), "item {item} began and completed: {received:#?}");
     }
 }
