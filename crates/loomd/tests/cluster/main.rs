@@ -10,5 +10,6 @@ mod common;
 mod database;
 mod drain;
 mod kills;
+mod packaging;
 mod pauses;
 mod watching;
