@@ -42,3 +42,26 @@ async fn a_turn_goes_on_when_the_database_is_restarted_in_the_middle_of_it() {
         assert_eq!(texts(&last, "agentMessage").last().unwrap(), "done");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn more_turns_at_once_than_connections_to_the_database_all_end() {
+    let model = ScriptedModel::start().await;
+    let Some((cluster, [a, b])) = cluster(&model).await else { return };
+    let clients = [a.connect().await, b.connect().await];
+    let gate = Gate::new();
+    let mut threads = Vec::new();
+    for number in 0..48 {
+        model.reply(message(&format!("answer {number}")).after(&gate));
+        let client = &clients[number % 2];
+        let thread = start_thread(&cluster, client, "never").await;
+        client.start_turn(&thread, "go").await;
+        threads.push(thread);
+    }
+    // All of them append what they were answered at the same moment.
+    gate.open();
+    for (number, thread) in threads.iter().enumerate() {
+        clients[number % 2].turn_completed(thread).await;
+    }
+    let stored = cluster.sql("SELECT count(*) FROM loomd.thread WHERE preview IS NOT NULL");
+    assert_eq!(stored, "48");
+}
