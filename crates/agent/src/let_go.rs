@@ -14,6 +14,8 @@ const STEP_LIMIT: Duration = Duration::from_secs(30);
 /// Shared by a loaded thread, its turns, and whoever gives it up.
 #[derive(Debug, Default)]
 pub(crate) struct LetGo {
+    /// Whether several processes share the thread.
+    shared: bool,
     wanted: CancellationToken,
     since: OnceLock<Instant>,
     /// The running turn waits before its next step.
@@ -22,6 +24,14 @@ pub(crate) struct LetGo {
 }
 
 impl LetGo {
+    pub fn new(shared: bool) -> Self {
+        Self { shared, ..Self::default() }
+    }
+
+    pub fn is_shared(&self) -> bool {
+        self.shared
+    }
+
     /// Gives the thread up before its next step.
     pub fn want(&self) {
         self.since.get_or_init(Instant::now);

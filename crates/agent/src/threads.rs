@@ -523,7 +523,7 @@ impl Threads {
             stale_notes: notes.filter(|_| !self.services.notes_turns()),
             taken_up: HashSet::new(),
             disconnect: Arc::new(DisconnectPolicy::new(on_disconnect)),
-            let_go: Arc::default(),
+            let_go: Arc::new(LetGo::new(self.services.ownership.is_some())),
             left: None,
             watched: None,
         };

@@ -16,7 +16,7 @@ use loomd_protocol::{
 use loomd_store::rollout::{
     CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage, TurnTimes,
 };
-use loomd_store::{Durability, Position, ThreadId};
+use loomd_store::{Durability, Error as StoreError, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -347,7 +347,7 @@ impl TurnCx {
         let item = self.events.open_items(&self.turn_id).into_iter().find(|item| item.id() == call_id);
         let note = TurnNote::CallStarted { call_id: call_id.into(), item: item.map(Box::new) };
         if let Err(error) = notes.add(&note).await {
-            self.broke(error.to_string());
+            self.broke(&error);
         }
         self.broken().map_or(Ok(()), |error| Err(error.message))
     }
@@ -440,7 +440,7 @@ impl TurnCx {
         match written.await {
             Ok(()) => true,
             Err(error) => {
-                self.broke(error.to_string());
+                self.broke(&error);
                 false
             }
         }
@@ -451,7 +451,7 @@ impl TurnCx {
         let mut recorder = self.log.recorder.lock().await;
         for record in records {
             if let Err(error) = recorder.note(record) {
-                self.broke(error.to_string());
+                self.broke(&error);
             }
         }
     }
@@ -459,7 +459,7 @@ impl TurnCx {
     /// Writes the buffered records.
     pub async fn flush(&self, durability: Durability) {
         if let Err(error) = self.log.recorder.lock().await.flush(durability).await {
-            self.broke(error.to_string());
+            self.broke(&error);
         }
     }
 
@@ -482,9 +482,14 @@ impl TurnCx {
         self.log.recorder.lock().await.close();
     }
 
-    fn broke(&self, why: String) {
-        tracing::error!(thread = %self.thread_id, why, "a record could not be written");
-        self.log.broken.lock().get_or_insert(why);
+    fn broke(&self, error: &StoreError) {
+        tracing::error!(thread = %self.thread_id, %error, "a record could not be written");
+        self.log.broken.lock().get_or_insert_with(|| error.to_string());
+        if matches!(error, StoreError::StaleLease { .. }) && self.let_go.is_shared() {
+            // Another process has the thread: nothing more is shown.
+            self.events.silence();
+            self.let_go.abandon();
+        }
     }
 
     /// Whether a record could not be written.

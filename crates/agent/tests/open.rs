@@ -75,6 +75,7 @@ impl FrontEnd {
             apps: None,
             telemetry: Telemetry::default(),
             replay: None,
+            ownership: None,
         });
         Self { agent, notifications: Mutex::new(notifications), home }
     }

@@ -14,7 +14,7 @@ pub struct Settings {
     pub db_timeout: u64,
     /// How long a request may look for the owner of its thread. A request that runs or was forwarded has no limit.
     pub request_timeout: u64,
-    /// How long a request waits for earlier ones of its thread that were forwarded to a node that is no longer the owner.
+    /// How long a request waits for others of its thread that were forwarded to a node that is no longer the owner.
     pub order_timeout: u64,
     /// The pause before something that failed is tried again.
     pub retry: u64,

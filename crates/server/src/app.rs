@@ -28,8 +28,7 @@ use crate::connections::{ConnectionId, Connections};
 use crate::events::ConnectionEventSink;
 use crate::files::{Files, watched};
 use crate::identity::Identity;
-use crate::link::RELEASED;
-use crate::nodes::{LiveUntil, NodeHost, NodeOptions, NodeOwnership, Nodes};
+use crate::nodes::{LiveUntil, NodeHost, NodeOptions, NodeOwnership, Nodes, RELEASED};
 use crate::observer::observe;
 use crate::outbound::Notification;
 use crate::plugins::{Plugins, start_curated_sync};
@@ -297,7 +296,9 @@ impl App {
             None => self.until_idle().await,
             Some(nodes) => {
                 self.broadcast(ServerNotification::ServerDraining(ServerDrainingNotification {})).await;
-                nodes.drain().await;
+                if tokio::time::timeout(crate::limits::LET_GO, nodes.drain()).await.is_err() {
+                    tracing::warn!("giving up on threads that cannot be let go");
+                }
             }
         }
     }

@@ -90,5 +90,8 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(10);
 /// How long turns may take to end when the server does.
 pub(crate) const CLOSE: Duration = Duration::from_secs(10);
 
+/// How long a node may take to let its threads go. Longer than a running step may take.
+pub(crate) const LET_GO: Duration = Duration::from_secs(60);
+
 /// Files above this are read one at a time: each is one message that waits in memory until it is taken.
 pub(crate) const LARGE_FILE: u64 = 16 * MIB as u64;

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use crate::context::Context;
 use crate::dispatch::dispatch;
-use crate::link::{Links, NOT_OWNER, Outcome};
-use crate::nodes::{Requester, Ticket, Verdict, refusal};
+use crate::link::{Links, Outcome};
+use crate::nodes::{NOT_OWNER, Requester, Ticket, Verdict, refusal};
 
 /// Methods that name a thread and concern what this node keeps beside it, or what every node reads from the store.
 const LOCAL: [&str; 12] = [

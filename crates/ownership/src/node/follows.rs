@@ -14,10 +14,8 @@ pub(super) struct Follows {
 
 impl Follows {
     pub fn add(&mut self, thread: Thread, due: u64) {
-        if !self.due.contains_key(&thread) {
-            self.due.insert(thread, due);
-            self.order.insert((due, thread));
-        }
+        let due = *self.due.entry(thread).or_insert(due);
+        self.order.insert((due, thread));
     }
 
     pub fn remove(&mut self, thread: Thread) {
@@ -50,7 +48,7 @@ impl Node {
         {
             self.follows.postpone(thread, now + self.settings.follow_poll.max(1));
             let state = self.threads.entry(thread).or_default();
-            if matches!(state.lease, Lease::None) {
+            if matches!(state.lease, Lease::None | Lease::Asking { .. }) {
                 state.want = state.want.max(Want::TakeIfFree);
             }
             self.work_on(now, thread);

@@ -172,12 +172,11 @@ impl Node {
         self.actions.push(Action::Send { to, message });
     }
 
-    /// Whether a request waits for earlier ones of this node's clients that another node still has. That node has lost the
-    /// thread and answers soon, so the wait is short, and bounded.
+    /// Whether a request waits because another node than the one it would go to still has requests of the thread. That
+    /// node has lost the thread and answers soon, so the wait is short, and bounded.
     fn must_wait(&mut self, now: u64, thread: Thread, key: RequestKey, to: Option<NodeId>) -> bool {
         let (Some(state), Some(pending)) = (self.threads.get(&thread), self.requests.get(&key)) else { return false };
-        let elsewhere =
-            |state: &ThreadState| state.forwarded.range(..pending.arrival).any(|(_, (_, node))| Some(*node) != to);
+        let elsewhere = |state: &ThreadState| state.forwarded.values().any(|(_, node)| Some(*node) != to);
         if !pending.from_client || pending.held_until.is_some_and(|until| now >= until) || !elsewhere(state) {
             return false;
         }

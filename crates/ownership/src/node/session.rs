@@ -26,6 +26,14 @@ impl Node {
         self.live_session(now).is_some()
     }
 
+    /// The session of this node, as of the last input. Owned threads are leased to it.
+    pub fn session(&self) -> Option<Session> {
+        match self.session {
+            SessionState::Live { session, .. } => Some(session),
+            _ => None,
+        }
+    }
+
     /// When the session counts as expired by this node's clock, unless it is renewed before. `None` without a session.
     pub fn live_until(&self) -> Option<u64> {
         match self.session {

@@ -2,30 +2,46 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use loomd_ownership::{DbOp, DbReply, Holder, RequestKey, Session, Thread};
+use loomd_ownership::{DbOp, DbReply, RequestKey, Session, Thread};
 
 #[derive(Default)]
 pub struct Database {
     /// When each session expires.
     sessions: BTreeMap<Session, u64>,
     pub threads: BTreeMap<Thread, Stored>,
-    tokens: u64,
+    /// Requests whose clients were told that they were not done.
+    pub refused: BTreeSet<RequestKey>,
 }
 
 #[derive(Default)]
 pub struct Stored {
     pub holder: Option<Session>,
-    token: u64,
     epoch: u64,
     pub log: Vec<Record>,
-    keys: BTreeSet<RequestKey>,
+    pub keys: BTreeMap<RequestKey, usize>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub key: RequestKey,
     pub epoch: u64,
-    session: Session,
+    pub session: Session,
+}
+
+/// An executor's append of a request's record. A repeatable one is not appended twice.
+#[derive(Clone, Copy, Debug)]
+pub struct Append {
+    pub thread: Thread,
+    pub record: Record,
+    pub repeatable: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Appended {
+    /// The record is there, from now on or from before.
+    Stored,
+    /// The lease has another session or epoch; nothing was done.
+    Stale,
 }
 
 impl Database {
@@ -33,9 +49,13 @@ impl Database {
         self.sessions.get(&session).is_some_and(|expires| *expires > now)
     }
 
-    /// Does an operation, and fails when that breaks an invariant of the log.
-    pub fn apply(&mut self, now: u64, ttl: u64, request: &DbOp) -> Result<DbReply, String> {
-        Ok(match request {
+    /// The live session that has a thread's lease.
+    pub fn holder(&self, thread: Thread, now: u64) -> Option<Session> {
+        self.threads.get(&thread)?.holder.filter(|session| self.is_live(*session, now))
+    }
+
+    pub fn apply(&mut self, now: u64, ttl: u64, request: &DbOp) -> DbReply {
+        match request {
             DbOp::Register { session } => {
                 self.sessions.insert(*session, now + ttl);
                 DbReply::Ok
@@ -50,51 +70,43 @@ impl Database {
                 DbReply::Ok
             }
             DbOp::Take { session, .. } if !self.is_live(*session, now) => DbReply::NoSession,
-            DbOp::Take { thread, session } => {
-                let holder = self.threads.get(thread).and_then(|stored| stored.holder);
-                if let Some(holder) = holder.filter(|holder| holder != session && self.is_live(*holder, now)) {
-                    return Ok(DbReply::Held { holder: Holder { session: holder } });
+            DbOp::Take { thread, session } => match self.holder(*thread, now).filter(|holder| holder != session) {
+                Some(session) => DbReply::Held { session },
+                None => {
+                    let stored = self.threads.entry(*thread).or_default();
+                    stored.holder = Some(*session);
+                    stored.epoch += 1;
+                    DbReply::Taken { epoch: stored.epoch }
                 }
-                self.tokens += 1;
+            },
+            DbOp::Lookup { thread } => match self.holder(*thread, now) {
+                Some(session) => DbReply::Held { session },
+                None => DbReply::Free,
+            },
+            DbOp::Release { thread, session, epoch } => {
                 let stored = self.threads.entry(*thread).or_default();
-                (stored.holder, stored.token) = (Some(*session), self.tokens);
-                stored.epoch += 1;
-                let done = stored.log.iter().zip(0..).map(|(record, seq)| (record.key, seq)).collect();
-                DbReply::Taken { token: stored.token, epoch: stored.epoch, done }
-            }
-            DbOp::Lookup { thread } => {
-                let holder = self.threads.get(thread).and_then(|stored| stored.holder);
-                match holder.filter(|holder| self.is_live(*holder, now)) {
-                    Some(session) => DbReply::Held { holder: Holder { session } },
-                    None => DbReply::Free,
+                if (stored.holder, stored.epoch) == (Some(*session), *epoch) {
+                    stored.holder = None;
                 }
-            }
-            DbOp::Append { thread, token, keys } => {
-                let stored = self.threads.entry(*thread).or_default();
-                let Some(session) = stored.holder.filter(|_| stored.token == *token) else {
-                    return Ok(DbReply::Stale);
-                };
-                let first = stored.log.len() as u64;
-                for key in keys {
-                    stored.append(Record { key: *key, epoch: stored.epoch, session })?;
-                }
-                DbReply::Appended { first }
-            }
-            DbOp::Release { thread, token } => {
-                let stored = self.threads.entry(*thread).or_default();
-                if stored.token != *token {
-                    return Ok(DbReply::Stale);
-                }
-                stored.holder = None;
                 DbReply::Ok
             }
-        })
+        }
     }
-}
 
-impl Stored {
-    fn append(&mut self, record: Record) -> Result<(), String> {
-        if let Some(last) = self.log.last() {
+    /// Appends, and fails when that breaks an invariant of the log.
+    pub fn append(&mut self, append: &Append) -> Result<Appended, String> {
+        let Append { thread, record, repeatable } = append;
+        let stored = self.threads.entry(*thread).or_default();
+        if (stored.holder, stored.epoch) != (Some(record.session), record.epoch) {
+            return Ok(Appended::Stale);
+        }
+        if *repeatable && stored.keys.contains_key(&record.key) {
+            return Ok(Appended::Stored);
+        }
+        if self.refused.contains(&record.key) {
+            return Err(format!("{record:?} is done, and its client was told that it was not"));
+        }
+        if let Some(last) = stored.log.last() {
             if last.epoch > record.epoch {
                 return Err(format!("{record:?} after {last:?}: the epoch went back"));
             }
@@ -102,10 +114,10 @@ impl Stored {
                 return Err(format!("{record:?} after {last:?}: two owners in one epoch"));
             }
         }
-        if !self.keys.insert(record.key) {
+        if stored.keys.insert(record.key, stored.log.len()).is_some() {
             return Err(format!("{record:?} was done twice"));
         }
-        self.log.push(record);
-        Ok(())
+        stored.log.push(*record);
+        Ok(Appended::Stored)
     }
 }

@@ -29,7 +29,6 @@ use crate::connections::{Client, ConnectionId};
 use crate::nodes::Nodes;
 use crate::outbound::OutboundQueue;
 use followed::Followed;
-pub(crate) use relay::{NOT_OWNER, RELEASED};
 
 /// The links of a connection.
 pub(crate) struct Links {
@@ -202,19 +201,6 @@ impl Links {
     /// The client is gone.
     pub fn end(&self) {
         self.ended.cancel();
-    }
-
-    /// The link to a node, made if there is none.
-    fn link(self: &Arc<Self>, node: NodeId) -> Arc<Link> {
-        let mut links = self.links.lock();
-        if let Some(link) = links.get(&node) {
-            return Arc::clone(link);
-        }
-        let (queue, outgoing) = mpsc::unbounded_channel();
-        let link = Arc::new(Link { node, queue, pending: Mutex::default(), next: AtomicI64::new(1) });
-        links.insert(node, Arc::clone(&link));
-        tokio::spawn(session::run(Arc::clone(self), Arc::clone(&link), outgoing));
-        link
     }
 }
 

@@ -14,13 +14,8 @@ use tracing::warn;
 
 use super::followed::{Followed, Seen};
 use super::{Asked, Link, Links, Outcome, Pending, PendingKind};
+use crate::nodes::{NOT_OWNER, RELEASED};
 use crate::outbound::Notification;
-
-/// The notification between nodes that a thread is no longer the sender's.
-pub(crate) const RELEASED: &str = "node/released";
-
-/// The reason in the data of an error that says that a thread is not the node's.
-pub(crate) const NOT_OWNER: &str = "notOwner";
 
 /// Which thread a message is about.
 #[derive(Deserialize)]

@@ -2,10 +2,13 @@
 //! ends or the node is gone.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 
 use axum::http::HeaderValue;
 use futures_util::{SinkExt, StreamExt};
+use loomd_ownership::NodeId;
 use loomd_protocol::{Incoming, RequestId};
+use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
@@ -19,7 +22,22 @@ use crate::upstream::{HEADER_LINK, HEADER_NODE, HEADER_REMOTE, HEADER_ROLE, Upst
 /// The id of the handshake.
 const HANDSHAKE: i64 = 0;
 
-pub(super) async fn run(links: Arc<Links>, link: Arc<Link>, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
+impl Links {
+    /// The link to a node, made if there is none.
+    pub(super) fn link(self: &Arc<Self>, node: NodeId) -> Arc<Link> {
+        let mut links = self.links.lock();
+        if let Some(link) = links.get(&node) {
+            return Arc::clone(link);
+        }
+        let (queue, outgoing) = mpsc::unbounded_channel();
+        let link = Arc::new(Link { node, queue, pending: Mutex::default(), next: AtomicI64::new(1) });
+        links.insert(node, Arc::clone(&link));
+        tokio::spawn(run(Arc::clone(self), Arc::clone(&link), outgoing));
+        link
+    }
+}
+
+async fn run(links: Arc<Links>, link: Arc<Link>, mut outgoing: mpsc::UnboundedReceiver<Outgoing>) {
     let ended = serve(&links, &link, &mut outgoing).await;
     if let Err(reason) = ended {
         debug!(node = link.node.0, reason, "a link to another node ended");

@@ -9,6 +9,7 @@ mod clock;
 mod elsewhere;
 mod known;
 mod placement;
+mod start;
 mod token;
 
 use std::collections::{HashMap, HashSet};
@@ -29,6 +30,12 @@ use clock::now_ms;
 pub(crate) use elsewhere::Elsewhere;
 pub(crate) use known::{KnownNode, KnownNodes};
 pub use token::{BadToken, NodeToken};
+
+/// The notification between nodes that a thread is no longer the sender's.
+pub(crate) const RELEASED: &str = "node/released";
+
+/// The reason in the data of an error that says that a thread is not the node's.
+pub(crate) const NOT_OWNER: &str = "notOwner";
 
 /// What a process is as a node.
 #[derive(Clone, Default)]
@@ -123,17 +130,6 @@ impl Nodes {
             host: OnceLock::new(),
             drained: CancellationToken::new(),
         })
-    }
-
-    /// Joins the other nodes. `listens_at` is where clients reach this process, if they do by websocket.
-    pub fn start(self: &Arc<Self>, listens_at: Option<String>, host: Weak<dyn NodeHost>) {
-        let url = self.options.url.clone().or(listens_at).filter(|_| self.options.token.is_some());
-        let facts = NodeFacts { url, labels: self.options.labels.clone() };
-        if self.facts.set(facts).is_err() || self.host.set(host).is_err() {
-            return;
-        }
-        tokio::spawn(actions::tick(Arc::clone(self)));
-        tokio::spawn(known::look(Arc::clone(self)));
     }
 
     pub(crate) fn shared(&self) -> Option<&dyn SharedStore> {

@@ -35,6 +35,7 @@ pub fn meta(id: ThreadId, created: i64) -> SessionMeta {
         dynamic_tools: None,
         memory_mode: None,
         budget: None,
+        placement: Vec::new(),
         preview: None,
         session_id: None,
         thread_source: None,
