@@ -111,7 +111,7 @@ fn stage(folder: &Path, binary: &Path, notices: &str) -> Result<()> {
             copy(path, &format!("docs/{name}"))?;
         }
     }
-    for name in ["loomd.service", "loomd.socket"] {
+    for name in ["loomd.service", "loomd.socket", "loomd-node.service"] {
         copy(root().join("packaging/systemd").join(name), &format!("systemd/{name}"))?;
     }
     fs::write(folder.join("THIRD-PARTY.txt"), notices)?;

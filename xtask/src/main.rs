@@ -1,6 +1,7 @@
 //! Tasks of the project. `cargo xtask` lists them.
 
 mod bench;
+mod chaos;
 mod command;
 mod conformance;
 mod cycles;
@@ -16,6 +17,9 @@ use anyhow::{Result, bail};
 const USAGE: &str = "\
 cargo xtask bench [bench.py arguments]
     Builds release and runs bench/bench.py against the reference, which is installed from npm.
+cargo xtask chaos [kills | figures] [--program PATH] [--seed N] [--minutes M] [--nodes K] [loomd-chaos arguments]
+    Builds release, or takes a program, and disturbs nodes of it on a private PostgreSQL while random clients use them;
+    then compares what the clients saw with what is stored. `kills` kills owners of turns, `figures` measures.
 cargo xtask conformance [--areas A,B] [--debug] [--server COMMAND] [-- pytest arguments]
     Builds release (or debug) and runs the conformance suites against it: the areas in .ci/areas, or those named.
 cargo xtask cycles
@@ -33,6 +37,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.split_first() {
         Some((task, rest)) if task == "bench" => bench::run(rest),
+        Some((task, rest)) if task == "chaos" => chaos::run(rest),
         Some((task, rest)) if task == "conformance" => conformance::run(rest),
         Some((task, [])) if task == "cycles" => cycles::check(),
         Some((task, rest)) if task == "dist" => dist::run(rest),

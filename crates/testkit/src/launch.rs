@@ -74,6 +74,11 @@ impl Launch {
 
     /// Starts a server with `--listen url` and waits until it listens.
     pub async fn listen(&self, home: &Home, url: &str) -> WsServer {
+        self.try_listen(home, url).await.unwrap_or_else(|reason| panic!("{reason}"))
+    }
+
+    /// Like [`listen`](Self::listen), for a server that may refuse to start. The error has the end of its stderr.
+    pub async fn try_listen(&self, home: &Home, url: &str) -> Result<WsServer, String> {
         let mut command = self.command(home);
         command.args(["--listen", url]);
         WsServer::spawn(command, url).await

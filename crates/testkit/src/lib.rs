@@ -21,6 +21,7 @@
 //! ```
 
 mod capture;
+mod cluster;
 mod collector;
 mod flow;
 mod gate;
@@ -29,6 +30,7 @@ mod http;
 mod inbox;
 mod issuer;
 mod launch;
+mod link;
 pub mod model;
 mod outgoing;
 mod peer;
@@ -47,12 +49,14 @@ mod ws;
 use std::time::Duration;
 
 pub use capture::CapturedOutput;
+pub use cluster::{Cluster, ClusterNode, Database};
 pub use collector::{Collector, Posted};
 pub use gate::Gate;
 pub use home::Home;
 pub use http::{Headers, HttpReply};
 pub use issuer::{Issuer, IssuerRequest, WELL_KNOWN};
 pub use launch::Launch;
+pub use link::Link;
 pub use model::ScriptedModel;
 pub use peer::Peer;
 pub use postgres::Postgres;

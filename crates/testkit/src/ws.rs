@@ -49,15 +49,19 @@ enum Address {
 }
 
 impl WsServer {
-    pub(crate) async fn spawn(mut command: Command, url: &str) -> Self {
+    /// The error says why it does not listen.
+    pub(crate) async fn spawn(mut command: Command, url: &str) -> Result<Self, String> {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut process = Process::spawn(command);
         let stdout = CapturedOutput::of(process.child().stdout.take().expect("stdout is piped"));
         let ready = listening(&mut process, url);
-        let Ok(address) = tokio::time::timeout(TIMEOUT, ready).await else {
-            panic!("the server does not listen at {url} after {TIMEOUT:?}; stderr: {}", process.stderr().tail());
-        };
-        Self { process, stdout, address }
+        match tokio::time::timeout(TIMEOUT, ready).await {
+            Ok(address) => Ok(Self { address: address?, process, stdout }),
+            Err(_) => Err(format!(
+                "the server does not listen at {url} after {TIMEOUT:?}; stderr: {}",
+                process.stderr().tail()
+            )),
+        }
     }
 
     /// The port of a TCP listener.
@@ -216,20 +220,22 @@ async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
 }
 
 /// Waits until the server listens and returns its address.
-async fn listening(process: &mut Process, url: &str) -> Address {
+async fn listening(process: &mut Process, url: &str) -> Result<Address, String> {
     if let Some(path) = url.strip_prefix("unix://") {
         let address = Address::Unix(path.into());
         // A unix socket is not announced, so connecting is tried until it succeeds.
         while open(&address).await.is_err() {
             let running = process.child().try_wait().expect("a child can be asked");
-            assert!(running.is_none(), "the server exited instead of listening: {}", process.stderr().tail());
+            if running.is_some() {
+                return Err(format!("the server exited instead of listening: {}", process.stderr().tail()));
+            }
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        return address;
+        return Ok(address);
     }
     match process.stderr().find(announced).await {
-        Some(address) => Address::Tcp(address),
-        None => panic!("the server exited without printing its address; stderr: {}", process.stderr().tail()),
+        Some(address) => Ok(Address::Tcp(address)),
+        None => Err(format!("the server exited without printing its address; stderr: {}", process.stderr().tail())),
     }
 }
 

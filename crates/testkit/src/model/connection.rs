@@ -34,7 +34,7 @@ pub(super) async fn serve(stream: TcpStream, state: Arc<WatchedValue<ModelState>
             Ok(NextAction::KeepAlive) if !last => {}
             Ok(_) => return,
             Err(_) => {
-                state.update(|state| state.requests[index].abandoned = true);
+                state.update(|state| state.requests.get_mut(index).map(|request| request.abandoned = true));
                 return;
             }
         }
@@ -100,6 +100,7 @@ impl Wire {
                 }
                 Step::Bytes(bytes) => self.chunk(&bytes).await?,
                 Step::Wait(gate) => gate.passed().await,
+                Step::Pause(time) => tokio::time::sleep(time).await,
                 Step::Close => return Ok(NextAction::Close),
             }
         }

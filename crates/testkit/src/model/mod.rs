@@ -46,7 +46,13 @@ pub struct ScriptedModel {
 struct ModelState {
     script: VecDeque<Reply>,
     requests: Vec<RecordedRequest>,
+    /// Answers model calls in place of the script.
+    responder: Option<Responder>,
+    /// Calls that it answered.
+    responses: usize,
 }
+
+type Responder = Box<dyn Fn(&RecordedRequest) -> Reply + Send>;
 
 impl ScriptedModel {
     pub async fn start() -> Self {
@@ -70,6 +76,12 @@ impl ScriptedModel {
     pub fn reply(&self, reply: Reply) -> &Self {
         self.state.update(|state| state.script.push_back(reply));
         self
+    }
+
+    /// Answers every model call by what it contains, in place of a script. Requests are not recorded then: for long runs
+    /// with many turns at once.
+    pub fn answer_by(&self, responder: impl Fn(&RecordedRequest) -> Reply + Send + 'static) {
+        self.state.update(|state| state.responder = Some(Box::new(responder)));
     }
 
     /// Number of replies that were not used.
@@ -123,6 +135,13 @@ impl ModelState {
 
     /// Records the request and returns its index and its reply.
     fn answer(&mut self, request: RecordedRequest) -> (usize, Reply) {
+        if let Some(responder) = &self.responder
+            && request.is_model_call()
+        {
+            self.responses += 1;
+            // No index of a recorded request.
+            return (usize::MAX - self.responses, responder(&request));
+        }
         let reply = if !request.is_model_call() {
             status(404, json!({ "error": { "message": "not found" } }))
         } else if let Some(reply) = self.script.pop_front() {

@@ -1,5 +1,7 @@
 //! [`Reply`]: the response to one model call, as a list of steps.
 
+use std::time::Duration;
+
 use loomd_protocol::JsonValue;
 
 use crate::Gate;
@@ -32,6 +34,7 @@ pub(super) enum Step {
     Half(JsonValue),
     Bytes(Vec<u8>),
     Wait(Gate),
+    Pause(Duration),
     Close,
 }
 
@@ -76,6 +79,11 @@ impl Reply {
     /// Waits for the gate at this point of the stream, after the headers.
     pub fn wait(self, gate: &Gate) -> Self {
         self.step(Step::Wait(gate.clone()))
+    }
+
+    /// Pauses at this point of the stream, as a model does. For runs of random length; a test waits for a gate.
+    pub fn pause(self, time: Duration) -> Self {
+        self.step(Step::Pause(time))
     }
 
     /// Adds bytes to the stream, which need be no events.

@@ -1,6 +1,7 @@
 //! The kit, tested against small fakes: in-memory streams, a raw TCP client, a shell as the server.
 
 mod home;
+mod link;
 mod model;
 mod peer;
 #[cfg(target_os = "linux")]
