@@ -57,7 +57,8 @@ impl Agent {
         self.threads().services.note_turns();
     }
 
-    /// Takes up the unfinished turn of a thread that this process owns, if it has one and is not loaded.
+    /// Takes up the unfinished turn of a thread that this process owns, if it has one and is not loaded. The thread must
+    /// not be loaded otherwise when this fails: its next turn would take the place of the unfinished one.
     pub async fn take_up(&self, id: ThreadId) -> Result<(), Refusal> {
         let lane = self.threads().lanes.enter(id).await;
         if self.threads().is_loaded(id) {
@@ -86,7 +87,10 @@ async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: L
     let reader = threads.store.open(id).await?;
     if !is_free(&*reader).await? {
         tracing::info!(thread = %id, "another process has the lease of a thread with an unfinished turn");
-        return Ok(());
+        return match threads.services.ownership {
+            Some(_) => Err(Refusal::LeaseLost(format!("thread {id} is another process's"))),
+            None => Ok(()),
+        };
     }
     let noted = unfinished.started.thread.clone();
     let (overrides, client) = opened_with(&noted);

@@ -17,6 +17,9 @@ pub enum Refusal {
     /// The request is valid and failed for another reason.
     #[error("{0}")]
     Failed(String),
+    /// Another process has the thread now. What this one was doing about it may have taken effect.
+    #[error("{0}")]
+    LeaseLost(String),
     /// The running turn cannot be steered.
     #[error("{message}")]
     NotSteerable { message: String, turn_kind: NonSteerableTurnKind },
@@ -66,9 +69,8 @@ pub(crate) fn key_field(method: &str) -> &'static str {
 impl From<Error> for Refusal {
     fn from(error: Error) -> Self {
         match error {
-            Error::NotFound { .. } | Error::Misplaced { .. } | Error::Held { .. } | Error::StaleLease { .. } => {
-                Self::Invalid(error.to_string())
-            }
+            Error::NotFound { .. } | Error::Misplaced { .. } | Error::Held { .. } => Self::Invalid(error.to_string()),
+            Error::StaleLease { .. } => Self::LeaseLost(error.to_string()),
             other => Self::Failed(other.to_string()),
         }
     }

@@ -8,6 +8,7 @@ use serde_json::json;
 pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
     match refusal {
         Refusal::Invalid(message) => RpcError::invalid_request(message),
+        Refusal::LeaseLost(message) => RpcError::invalid_request(message).with_data(json!({ "reason": "ownerLost" })),
         Refusal::Failed(message) => RpcError::internal(message),
         Refusal::NotSteerable { message, turn_kind } => {
             let data = TurnError {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use loomd_agent::Refusal;
 use loomd_ownership::{Answer, Need, NodeId};
 use loomd_protocol::{Call, ClientRequest, RpcError, call};
 use loomd_store::{RequestKey, ThreadId};
@@ -16,6 +17,7 @@ use crate::context::Context;
 use crate::dispatch::dispatch;
 use crate::link::{Links, Outcome};
 use crate::nodes::{NOT_OWNER, Requester, Ticket, Verdict, refusal};
+use crate::refusals::wire_error;
 
 /// Methods that name a thread and concern what this node keeps beside it, or what every node reads from the store.
 const LOCAL: [&str; 12] = [
@@ -177,6 +179,10 @@ async fn carry_out(
                     && let Err(refusal) = cx.app.agent.take_up(thread).await
                 {
                     warn!(%thread, %refusal, "the unfinished turn of a thread cannot be taken up");
+                    // Without its turn the thread would show it as interrupted, and a next one would take its place.
+                    if !matches!(refusal, Refusal::Invalid(_)) {
+                        return cx.answer.refuse(&wire_error(refusal));
+                    }
                 }
                 return dispatch(cx, request).await;
             }

@@ -25,8 +25,11 @@ impl Thread {
         let turn_id = unfinished.started.turn_id.clone();
         if let Err(refusal) = self.try_recover(unfinished).await {
             tracing::warn!(thread = %self.id, turn = %turn_id, %refusal, "an unfinished turn cannot be taken up");
-            // The notes stay, for the next start.
+            // The notes stay, for the next start, or for another process.
             self.queued.clear();
+            if self.let_go.is_shared() {
+                self.let_go.abandon();
+            }
             return;
         }
         if self.running.is_none() {

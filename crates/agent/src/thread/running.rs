@@ -93,7 +93,7 @@ impl Thread {
             Ok(prepared) => prepared,
             Err(refusal) => {
                 self.settings = before;
-                self.forget_answer(key.as_ref()).await;
+                self.forget_answer(key.as_ref(), &refusal).await;
                 return reply(Err(refusal));
             }
         };
@@ -137,7 +137,7 @@ impl Thread {
             }
             if let Some(reserved) = running.inbox.hold() {
                 if let Err(refusal) = self.note_input(input).await {
-                    self.forget_answer(key.as_ref()).await;
+                    self.forget_answer(key.as_ref(), &refusal).await;
                     return reply(Err(refusal));
                 }
                 reserved.put(Input::User(std::mem::take(input)));
@@ -145,8 +145,9 @@ impl Thread {
             }
         }
         if self.queued.len() >= MAX_QUEUED {
-            self.forget_answer(key.as_ref()).await;
-            return reply(Err(Refusal::invalid("too many turns wait for the running one")));
+            let refusal = Refusal::invalid("too many turns wait for the running one");
+            self.forget_answer(key.as_ref(), &refusal).await;
+            return reply(Err(refusal));
         }
         let turn_id = new_turn_id();
         let shown = in_progress(turn_id.clone());
@@ -156,7 +157,7 @@ impl Thread {
         }
         let mut queued = QueuedTurn { turn_id, work: Work::Answer(Box::new(answer)), replaces: false };
         if let Err(refusal) = self.note_queued(&mut queued).await {
-            self.forget_answer(key.as_ref()).await;
+            self.forget_answer(key.as_ref(), &refusal).await;
             return reply(Err(refusal));
         }
         reply(Ok(shown));
@@ -191,8 +192,8 @@ impl Thread {
     ) -> Result<String, Refusal> {
         self.note_answer(key.as_ref(), &expected, Trace::Message).await?;
         let steered = self.steer(expected, input).await;
-        if steered.is_err() {
-            self.forget_answer(key.as_ref()).await;
+        if let Err(refusal) = &steered {
+            self.forget_answer(key.as_ref(), refusal).await;
         }
         steered
     }
@@ -250,7 +251,7 @@ impl Thread {
         match &self.running {
             None => {
                 if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
-                    self.forget_answer(key.as_ref()).await;
+                    self.forget_answer(key.as_ref(), &refusal).await;
                     refuse(reply, refusal);
                 }
             }
@@ -258,7 +259,7 @@ impl Thread {
                 let turn = shown_turn(turn_id.clone(), &work);
                 let mut queued = QueuedTurn { turn_id, work, replaces: true };
                 if let Err(refusal) = self.note_queued(&mut queued).await {
-                    self.forget_answer(key.as_ref()).await;
+                    self.forget_answer(key.as_ref(), &refusal).await;
                     return reply(Err(refusal));
                 }
                 running.replaced.store(true, Ordering::Relaxed);
@@ -290,13 +291,14 @@ impl Thread {
         let reply: Reply<WireTurn> = Box::new(|turn| reply(turn.map(|_| ())));
         let (turn_id, work) = (new_turn_id(), Work::ShellCommand { command });
         if self.queued.len() >= MAX_QUEUED {
-            self.forget_answer(key.as_ref()).await;
-            reply(Err(Refusal::invalid("too many turns wait for the running one")));
+            let refusal = Refusal::invalid("too many turns wait for the running one");
+            self.forget_answer(key.as_ref(), &refusal).await;
+            reply(Err(refusal));
         } else if self.running.is_some() {
             reply(Ok(in_progress(turn_id.clone())));
             self.queued.push_back(QueuedTurn { turn_id, work, replaces: false });
         } else if let Err((refusal, reply)) = self.begin_turn(turn_id, work, Some(reply)).await {
-            self.forget_answer(key.as_ref()).await;
+            self.forget_answer(key.as_ref(), &refusal).await;
             refuse(reply, refusal);
         }
     }
@@ -733,6 +735,8 @@ impl Thread {
         while let Some(QueuedTurn { turn_id, work, .. }) = self.queued.pop_front() {
             match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,
+                // It is noted, and the next owner begins with it.
+                Err((Refusal::LeaseLost(_), _)) if self.let_go.is_shared() => return self.let_go.abandon(),
                 Err((refusal, _)) => self.publish_not_started(turn_id, Some(refusal)).await,
             }
         }

@@ -19,7 +19,7 @@ pub(super) fn missed(thread_id: &str, seen: &Seen, turns: &[Turn], open_items: &
     };
     // Without a place that both know, only the turn that runs is of use.
     let first = first.unwrap_or_else(|| match turns.last() {
-        Some(turn) if turn.status == TurnStatus::InProgress => turns.len() - 1,
+        Some(turn) if turn.status == TurnStatus::InProgress && !seen.is_partial => turns.len() - 1,
         _ => turns.len(),
     });
     let mut events = Vec::new();
@@ -50,7 +50,15 @@ fn show(
     }
     let is_started = |id: &str| open.is_some_and(|open| open.started.iter().any(|item| item.id() == id));
     let is_completed = |id: &str| open.is_some_and(|open| open.completed.contains(id));
-    for item in turn.items.iter().filter(|item| !is_completed(item.id())) {
+    // Where the client began to watch the turn.
+    let first = match open {
+        Some(open) if open.is_partial => {
+            let is_known = |item: &ThreadItem| is_started(item.id()) || is_completed(item.id());
+            turn.items.iter().position(is_known).unwrap_or(turn.items.len())
+        }
+        _ => 0,
+    };
+    for item in turn.items.iter().skip(first).filter(|item| !is_completed(item.id())) {
         if !is_started(item.id()) {
             events.push(started(thread_id, &turn.id, item.clone()));
         }
@@ -137,8 +145,9 @@ mod tests {
             id: id.into(),
             started: started.iter().map(|id| message(id)).collect(),
             completed: completed.iter().map(|id| (*id).to_owned()).collect::<HashSet<_>>(),
+            is_partial: false,
         };
-        Seen { open: Some(open), ended: None }
+        Seen { open: Some(open), ..Seen::default() }
     }
 
     #[test]
@@ -154,9 +163,9 @@ mod tests {
             ["-c", "+d", "-d", "-lost", "-t2", "+t3", "+e", "-e"],
             "what it has seen is not sent again"
         );
-        let seen = Seen { open: None, ended: Some("t2".into()) };
+        let seen = Seen { ended: Some("t2".into()), ..Seen::default() };
         assert_eq!(shown(&missed("x", &seen, &turns, &[])), ["+t3", "+e", "-e"]);
-        let seen = Seen { open: None, ended: Some("t3".into()) };
+        let seen = Seen { ended: Some("t3".into()), ..Seen::default() };
         assert_eq!(shown(&missed("x", &seen, &turns, &[])), Vec::<String>::new());
     }
 
@@ -173,6 +182,17 @@ mod tests {
     }
 
     #[test]
+    fn a_client_that_did_not_want_turns_is_not_sent_what_was_before_its_first_event() {
+        let raw = |value: serde_json::Value| serde_json::value::to_raw_value(&value).unwrap();
+        let turns = [turn("t1", &["a"], TurnStatus::Completed), turn("t2", &["b", "c", "d"], TurnStatus::InProgress)];
+        let mut seen = Seen { is_partial: true, ..Seen::default() };
+        assert_eq!(shown(&missed("x", &seen, &turns, &[])), Vec::<String>::new());
+        let item = raw(json!({ "threadId": "x", "turnId": "t2", "item": message("c") }));
+        seen.note("item/completed", Some(&item));
+        assert_eq!(shown(&missed("x", &seen, &turns, &[])), ["+d", "-d"]);
+    }
+
+    #[test]
     fn what_was_seen_is_read_from_a_snapshot_and_from_events() {
         let raw = |value: serde_json::Value| serde_json::value::to_raw_value(&value).unwrap();
         let mut seen = Seen::of_snapshot(&[turn("t1", &["a"], TurnStatus::InProgress)], &[]);
@@ -182,6 +202,6 @@ mod tests {
         seen.note("item/started", Some(&item("c")));
         assert_eq!(seen, open("t1", &["c"], &["a", "b"]));
         seen.note("turn/completed", Some(&raw(json!({ "threadId": "x", "turn": { "id": "t1" } }))));
-        assert_eq!(seen, Seen { open: None, ended: Some("t1".into()) });
+        assert_eq!(seen, Seen { ended: Some("t1".into()), ..Seen::default() });
     }
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use loomd_agent::{Caller, Opened, Reply, ResumeThread, Resumed, Subscriber};
+use loomd_agent::{Caller, Opened, Refusal, Reply, ResumeThread, Resumed, Subscriber};
 use loomd_ownership::{Answer, Need, NodeId};
 use loomd_protocol::{ServerNotification, ThreadClosedNotification, Turn};
 use loomd_store::ThreadId;
@@ -145,6 +145,9 @@ impl Links {
     async fn follow_here(self: &Arc<Self>, thread: ThreadId) -> Attempt {
         if let Err(refusal) = self.app.agent.take_up(thread).await {
             warn!(%thread, %refusal, "the unfinished turn of a thread cannot be taken up");
+            if !matches!(refusal, Refusal::Invalid(_)) {
+                return Attempt::Again;
+            }
         }
         let Some(handshake) = self.handshake.get() else { return Attempt::Failed("the client is gone".into()) };
         let caller =

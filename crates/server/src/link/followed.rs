@@ -25,6 +25,8 @@ pub(super) struct Seen {
     pub open: Option<OpenTurn>,
     /// The last turn that it has seen to end.
     pub ended: Option<String>,
+    /// It did not want to be shown turns. What was before its first event is not missed.
+    pub is_partial: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,6 +36,8 @@ pub(super) struct OpenTurn {
     pub started: Vec<ThreadItem>,
     /// Items that have completed.
     pub completed: HashSet<String>,
+    /// The client has not seen how it began. Its first items are not missed.
+    pub is_partial: bool,
 }
 
 #[derive(Deserialize)]
@@ -63,9 +67,18 @@ impl Seen {
             id: turn.id.clone(),
             started: turn.items.iter().filter(is_running).cloned().collect(),
             completed: turn.items.iter().filter(|item| !is_running(item)).map(|item| item.id().to_owned()).collect(),
+            is_partial: false,
         });
         let ended = turns.iter().rev().find(|turn| !is_open(turn)).map(|turn| turn.id.clone());
-        Self { open, ended }
+        Self { open, ended, is_partial: false }
+    }
+
+    /// The turn of an event about an item, if it is the open one.
+    fn turn_of_item(&mut self, turn_id: &str) -> Option<&mut OpenTurn> {
+        if self.is_partial && self.open.is_none() {
+            self.open = Some(OpenTurn { id: turn_id.to_owned(), is_partial: true, ..OpenTurn::default() });
+        }
+        self.open.as_mut().filter(|open| open.id == turn_id)
     }
 
     /// Notes an event that the client is sent.
@@ -77,24 +90,26 @@ impl Seen {
                     && self.open.as_ref().is_none_or(|open| open.id != event.turn.id)
                 {
                     self.open = Some(OpenTurn { id: event.turn.id, ..OpenTurn::default() });
+                    self.is_partial = false;
                 }
             }
             "turn/completed" => {
                 if let Ok(event) = serde_json::from_str::<TurnEvent>(params) {
                     self.open = None;
                     self.ended = Some(event.turn.id);
+                    self.is_partial = false;
                 }
             }
             "item/started" => {
-                if let (Ok(event), Some(open)) = (serde_json::from_str::<ItemEvent>(params), &mut self.open)
-                    && open.id == event.turn_id
+                if let Ok(event) = serde_json::from_str::<ItemEvent>(params)
+                    && let Some(open) = self.turn_of_item(&event.turn_id)
                 {
                     open.started.push(event.item);
                 }
             }
             "item/completed" => {
-                if let (Ok(event), Some(open)) = (serde_json::from_str::<ItemEvent>(params), &mut self.open)
-                    && open.id == event.turn_id
+                if let Ok(event) = serde_json::from_str::<ItemEvent>(params)
+                    && let Some(open) = self.turn_of_item(&event.turn_id)
                 {
                     let id = event.item.id();
                     open.started.retain(|item| item.id() != id);

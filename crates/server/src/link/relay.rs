@@ -118,7 +118,9 @@ impl Links {
         }
         let Ok(opened) = serde_json::from_str::<OpenedThread>(result.get()) else { return };
         let Ok(id) = opened.thread.id.parse::<ThreadId>() else { return };
-        let seen = Seen::of_snapshot(&opened.thread.turns, &opened.open_item_ids);
+        // A thread that can be resumed has turns; this client is not shown them.
+        let is_partial = method == "thread/resume" && opened.thread.turns.is_empty();
+        let seen = Seen { is_partial, ..Seen::of_snapshot(&opened.thread.turns, &opened.open_item_ids) };
         let followed = Followed { node: link.node, last_event: opened.event_id, seen };
         self.followed.lock().insert(id, followed);
     }
