@@ -289,7 +289,7 @@ async fn every_rollout_comes_back_from_the_database_as_it_was() {
         std::fs::create_dir_all(&folder).unwrap();
         let mut text = lines(id, &format!("thread {number}"));
         for turn in 0..number % 40 {
-            text += &format!("{{ \"odd\" :  {turn} , \"text\": \"{}\"}}\n", "x\\u0000é".repeat(turn * 10));
+            text += &format!("{{ \"odd\" :  {turn} , \"text\": \"{}\"}}\n", "x\\u0000é".repeat(turn * 3));
         }
         if number % 50 == 7 {
             text += &format!("{{\"large\":\"{}\"}}\n", "y".repeat(100_000));
