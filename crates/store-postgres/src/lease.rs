@@ -110,7 +110,7 @@ impl Leases {
             [thread.as_uuid(), &ownership.session, &ownership.epoch];
         let row = client.query_one(&statement, &params).await.map_err(failed)?;
         let Some(token) = row.get(0) else {
-            ownership.end();
+            self.ownerships.lost(thread, ownership);
             return Err(Error::StaleLease { id: thread });
         };
         Ok(NewToken { token, end: row.get(1), has_head: row.get::<_, Option<bool>>(2).unwrap_or_default() })
@@ -212,7 +212,8 @@ impl HeldLease {
         Ok(*made)
     }
 
-    /// Fails when another holder has taken the thread over.
+    /// Fails when another holder has taken the thread over. Under an ownership, the token does not matter: the writer can
+    /// make another one.
     pub async fn check(&self) -> Result<()> {
         self.check_ownership()?;
         self.leases.database.retry(|| self.check_row()).await
@@ -221,8 +222,12 @@ impl HeldLease {
     async fn check_row(&self) -> Result<()> {
         let database = &self.leases.database;
         let client = database.client().await?;
-        let query = "SELECT 1 FROM loomd.lease WHERE thread_id = $1 AND session = $2 AND token = $3";
-        let row = client.query_opt(query, &[self.thread.as_uuid(), &self.session, &self.token]).await;
+        let query = "SELECT 1 FROM loomd.lease WHERE thread_id = $1 AND session = $2 AND epoch = $3 \
+                     AND (token = $4 OR $5)";
+        let epoch = i64::try_from(self.epoch).unwrap_or(i64::MAX);
+        let params: [&(dyn tokio_postgres::types::ToSql + Sync); 5] =
+            [self.thread.as_uuid(), &self.session, &epoch, &self.token, &self.owned.is_some()];
+        let row = client.query_opt(query, &params).await;
         match row.map_err(|error| database.place.query(&error))? {
             Some(_) => Ok(()),
             None => Err(Error::StaleLease { id: self.thread }),

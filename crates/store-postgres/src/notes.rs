@@ -98,7 +98,7 @@ impl PostgresNotes {
             [id.as_uuid(), &lines, &owner.session, &owner.epoch, &number];
         let row = client.query_one(&statement, &params).await.map_err(failed)?;
         if !row.get::<_, bool>(0) {
-            owner.end();
+            self.0.ownerships.lost(id, owner);
             return Err(Error::StaleLease { id });
         }
         Ok(row.get(1))

@@ -31,7 +31,7 @@ impl Ownership {
         self.ended.load(Ordering::Acquire)
     }
 
-    pub fn end(&self) {
+    fn end(&self) {
         self.ended.store(true, Ordering::Release);
     }
 
@@ -85,6 +85,14 @@ impl Ownerships {
         let mut all = self.0.lock();
         if all.get(&thread).is_none_or(|known| known.session != session || known.epoch < epoch) {
             all.insert(thread, Arc::new(Ownership::new(session, epoch)));
+        }
+    }
+
+    /// Notes that the database refused an ownership. One that a later ownership has replaced is left as it is: readers
+    /// that used it go on with the later one.
+    pub fn lost(&self, thread: ThreadId, ownership: &Ownership) {
+        if self.0.lock().get(&thread).is_some_and(|known| std::ptr::eq(&**known, ownership)) {
+            ownership.end();
         }
     }
 

@@ -17,6 +17,9 @@ use crate::store::Inner;
 /// The session metadata and the first message are looked for in so many records, at least.
 const HEAD_RECORDS: i64 = 256;
 
+/// How often an append is tried with another token.
+const REFUSALS: usize = 3;
+
 /// What the readers and writers of one opening of a thread know of it.
 #[derive(Default)]
 pub(crate) struct Known {
@@ -63,7 +66,11 @@ impl Writer for PostgresWriter {
                 return Err(Error::StaleLease { id: self.lease.thread });
             }
             let client = self.inner.database.waiting_client().await?;
-            self.append_once(client, &batch).await
+            if let Some(appended) = self.append_once(client, &batch).await? {
+                return Ok(appended);
+            }
+            self.lease.check().await?;
+            Err(Error::NotFound { id: self.lease.thread })
         })
     }
 }
@@ -81,28 +88,33 @@ impl PostgresWriter {
     /// Appends a batch, and tries again while the database is away.
     async fn append_owned(&mut self, batch: &Batch) -> Result<Appended> {
         let mut patience = Patience::new(self.inner.database.patience);
-        let mut start = None;
+        let (mut start, mut refused) = (None, 0);
         loop {
             let tried = tokio::time::timeout_at(patience.deadline, self.try_owned(batch, &mut start)).await;
             let tried = tried.unwrap_or_else(|_| {
                 Err(self.inner.database.place.error(Failure::Unreachable, "the server does not answer"))
             });
             match tried {
+                Ok(Some(appended)) => return Ok(appended),
+                // The token may be older than one that was made by a request which was lost and came late. With another
+                // one, the batch is appended, or it shows that the thread is no longer owned, or gone.
+                Ok(None) if refused < REFUSALS => refused += 1,
+                Ok(None) => return Err(Error::StaleLease { id: self.lease.thread }),
                 Err(error) if patience.goes_on(&error).await => {}
-                done => return done,
+                Err(error) => return Err(error),
             }
         }
     }
 
-    /// One try. `start` is where the tries before it would have put the batch. A new token makes sure that none of them
+    /// One try; `None` when the database refused it, and nothing was done. `start` is where the tries before it would have put the batch. A new token makes sure that none of them
     /// can come true any more; the end of the thread then tells whether one did, because no one else appends under this
     /// ownership.
-    async fn try_owned(&mut self, batch: &Batch, start: &mut Option<i64>) -> Result<Appended> {
+    async fn try_owned(&mut self, batch: &Batch, start: &mut Option<i64>) -> Result<Option<Appended>> {
         self.lease.check_ownership()?;
         if self.unknown {
             let end = self.lease.replace_token().await?.end;
             self.unknown = false;
-            if end.is_none() && self.end > 0 {
+            if end.is_none() && !self.known.is_new.load(Ordering::Relaxed) {
                 return Err(Error::NotFound { id: self.lease.thread });
             }
             self.end = end.unwrap_or_default();
@@ -116,16 +128,19 @@ impl PostgresWriter {
                 }
                 self.known.is_new.store(false, Ordering::Relaxed);
                 self.inner.wake.changed(self.lease.thread);
-                return Ok(Appended { start: position(start), end: position(self.end) });
+                return Ok(Some(Appended { start: position(start), end: position(self.end) }));
             }
         }
         *start = Some(self.end);
         let client = self.inner.database.client().await?;
-        self.append_once(client, batch).await
+        let appended = self.append_once(client, batch).await?;
+        self.unknown = appended.is_none();
+        Ok(appended)
     }
 
-    /// Sends the batch. `unknown` stays set when its outcome is unknown.
-    async fn append_once(&mut self, client: Object, batch: &Batch) -> Result<Appended> {
+    /// Sends the batch; `None` when the lease is another's, or the thread is gone. `unknown` stays set when the outcome is
+    /// unknown.
+    async fn append_once(&mut self, client: Object, batch: &Batch) -> Result<Option<Appended>> {
         let is_new = self.known.is_new.load(Ordering::Relaxed);
         let (head, complete) = self.head(&client, batch, is_new).await?;
         let lines = Lines::of(batch);
@@ -169,16 +184,12 @@ impl PostgresWriter {
         if !self.unknown {
             client.give_back();
         }
-        let row = row.map_err(|error| self.inner.database.place.query(&error))?;
-        let Some(row) = row else {
-            self.lease.check().await?;
-            return Err(Error::NotFound { id: thread });
-        };
+        let Some(row) = row.map_err(|error| self.inner.database.place.query(&error))? else { return Ok(None) };
         self.known.is_new.store(false, Ordering::Relaxed);
         self.known.head.store(complete, Ordering::Relaxed);
         self.inner.wake.changed(thread);
         self.end = row.get(0);
-        Ok(Appended { start: position(self.end - count), end: position(self.end) })
+        Ok(Some(Appended { start: position(self.end - count), end: position(self.end) }))
     }
 }
 

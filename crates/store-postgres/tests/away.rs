@@ -34,8 +34,7 @@ async fn every_append_is_there_once_when_the_database_restarts_meanwhile() {
     let Some(server) = Postgres::private() else { return };
     let server = Arc::new(server);
     let name = server.create_database();
-    // A session that lives through the restarts, however slow the machine is.
-    let node = Node::new(Options { session_ttl: Duration::from_secs(600), ..options(&server.url(&name)) }).await;
+    let node = Node::new(options(&server.url(&name))).await;
     let mut appending = tokio::task::JoinSet::new();
     let (stop, stopped) = tokio::sync::watch::channel(false);
     for _ in 0..3 {
@@ -121,6 +120,25 @@ async fn an_append_that_reaches_the_database_after_it_was_tried_again_does_nothi
     proxy.deliver().await;
     writer.append(Batch::of_lines(b"\"next\"\n".to_vec()), FLUSHED).await.unwrap();
     assert_eq!(texts(&*reader).await[3..], ["\"late\"", "\"next\""]);
+}
+
+#[tokio::test]
+async fn a_token_that_is_made_late_by_a_lost_request_does_not_end_the_next_writer() {
+    let Some(database) = Database::new() else { return };
+    let (proxy, node, reader, writer) = behind_proxy(&database).await;
+    drop(writer);
+    proxy.fail_next(Fault::Late);
+    let mut writer = reader.writer().await.unwrap();
+    proxy.deliver().await;
+    writer.renew().await.unwrap();
+    writer.append(Batch::of_lines(b"\"next\"\n".to_vec()), FLUSHED).await.unwrap();
+    assert_eq!(texts(&*reader).await[3..], ["\"next\""]);
+    node.store.delete(reader.id()).await.unwrap_err();
+    drop(writer);
+    let mut writer = reader.writer().await.unwrap();
+    database.sql("DELETE FROM loomd.event; DELETE FROM loomd.thread");
+    let gone = writer.append(user("late"), FLUSHED).await;
+    assert_eq!(gone.err(), Some(Error::NotFound { id: reader.id() }));
 }
 
 #[tokio::test]
@@ -271,15 +289,14 @@ async fn a_tick_of_a_turn_takes_two_round_trips_at_most() {
 async fn a_database_that_stays_away_is_given_up() {
     let Some(server) = Postgres::private() else { return };
     let name = server.create_database();
-    let node = Node::new(Options { patience: Duration::from_millis(300), ..options(&server.url(&name)) }).await;
+    let node = Node::new(Options { patience: Duration::from_secs(5), ..options(&server.url(&name)) }).await;
     let (id, reader) = node.start_thread().await;
     let mut writer = reader.writer().await.unwrap();
     server.stop();
     let is_away = |error: &Error| matches!(error, Error::Storage { failure: Failure::Unreachable, reason, .. } if !reason.contains('\n'));
-    let error = writer.append(user("lost"), FLUSHED).await.unwrap_err();
-    assert!(is_away(&error), "{error}");
-    let error = node.store.find(id, None).await.unwrap_err();
-    assert!(is_away(&error), "{error}");
+    let (appended, found) = tokio::join!(writer.append(user("lost"), FLUSHED), node.store.find(id, None));
+    let (appended, found) = (appended.unwrap_err(), found.unwrap_err());
+    assert!(is_away(&appended) && is_away(&found), "{appended}; {found}");
     let error = node.shared().renew(node.session).await.unwrap_err();
     assert!(is_away(&error), "{error}");
     // One that was never reached is not waited for.

@@ -285,17 +285,17 @@ async fn every_rollout_comes_back_from_the_database_as_it_was() {
     let count = imported();
     for number in 0..count {
         let id = ThreadId::new();
-        let folder = from.path().join(format!("sessions/2025/03/{:02}", number % 28 + 1));
+        let day = format!("2025-03-{:02}", number % 28 + 1);
+        let folder = from.path().join("sessions").join(day.replace('-', "/"));
         std::fs::create_dir_all(&folder).unwrap();
-        let mut text = lines(id, &format!("thread {number}"));
+        let mut text = lines(id, &format!("thread {number}")).replace("2025-03-04", &day);
         for turn in 0..number % 40 {
-            text += &format!("{{ \"odd\" :  {turn} , \"text\": \"{}\"}}\n", "x\\u0000é".repeat(turn * 10));
+            text += &format!("{{ \"odd\" :  {turn} , \"text\": \"{}\"}}\n", "x\\u0000é".repeat(turn * 3));
         }
         if number % 50 == 7 {
             text += &format!("{{\"large\":\"{}\"}}\n", "y".repeat(100_000));
         }
-        std::fs::write(folder.join(format!("rollout-2025-03-{:02}T05-06-07-{id}.jsonl", number % 28 + 1)), text)
-            .unwrap();
+        std::fs::write(folder.join(format!("rollout-{day}T05-06-07-{id}.jsonl")), text).unwrap();
     }
     let files = |home: &tempfile::TempDir| {
         FileStore::new(loomd_store::Options { home: home.path().to_owned(), sqlite_home: None })
@@ -304,7 +304,11 @@ async fn every_rollout_comes_back_from_the_database_as_it_was() {
     let began = std::time::Instant::now();
     let done = import(&home, &store).await.unwrap();
     let took = began.elapsed();
-    assert_eq!((done.copied, done.refused.as_slice()), (count, [].as_slice()));
+    assert_eq!(done.refused, [] as [&str; 0]);
+    for id in contents(from.path()).keys() {
+        assert!(store.find(id.parse().unwrap(), None).await.is_ok(), "{id} was not copied");
+    }
+    assert_eq!(done.copied, count);
     let again = import(&home, &store).await.unwrap();
     assert_eq!((again.copied, again.present), (0, count));
     let began = std::time::Instant::now();
@@ -325,9 +329,9 @@ fn contents(home: &std::path::Path) -> std::collections::BTreeMap<String, Vec<u8
                 folders.push(path);
                 continue;
             }
-            let name = path.file_name().unwrap().to_string_lossy();
             // A thread is told by its id; the time in the name is the session's.
-            let id = name.trim_end_matches(".jsonl").split('-').rev().take(5).collect::<Vec<_>>().join("-");
+            let name = path.file_stem().unwrap().to_str().unwrap();
+            let id = name[name.len() - 36..].to_owned();
             all.insert(id, std::fs::read(&path).unwrap());
         }
     }

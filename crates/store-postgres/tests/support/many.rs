@@ -4,7 +4,7 @@ use loomd_protocol::{SortDirection, ThreadSortKey, ThreadSourceKind};
 use loomd_store::{ListQuery, ThreadId};
 
 /// Makes `count` threads out of the only one that is stored, without records: a thousand working directories, a hundred
-/// originators, of which some are rare, four providers, a parent for every tenth.
+/// originators, of which some are rare, four providers, and a parent for every thousandth.
 pub fn fill(count: usize) -> String {
     format!(
         "INSERT INTO loomd.thread (id, end_seq, archived, updated_ns, created_ns, meta, preview, kind, provider, cwd,
@@ -13,7 +13,7 @@ pub fn fill(count: usize) -> String {
             1700000000000000000 + number * 1000000000, replace(t.meta, t.id::text, made.id::text),
             'message ' || number || repeat(' and more of it', 5), CASE WHEN number % 1000 = 0 THEN 2 ELSE t.kind END,
             'provider ' || number % 4, '/work/' || number % 1000, 'client ' || floor(sqrt(number % 10000)),
-            CASE WHEN number % 10 = 0 THEN t.id END, CASE WHEN number % 1000 = 1 THEN t.id END
+            CASE WHEN number % 1000 = 0 THEN t.id END, CASE WHEN number % 1000 = 1 THEN t.id END
          FROM loomd.thread t, generate_series(1::bigint, {count}) number,
             LATERAL (SELECT gen_random_uuid() AS id WHERE number > 0) made;
          ANALYZE loomd.thread"
@@ -43,6 +43,7 @@ pub fn queries(first: ThreadId) -> Vec<(&'static str, ListQuery)> {
         ("an unknown originator", ListQuery { originators: Some(vec!["none".into()]), ..all() }),
         ("a rare source", ListQuery { kinds: Some(vec![ThreadSourceKind::Exec]), ..all() }),
         ("a search term", ListQuery { search: Some("message 9".into()), ..all() }),
+        ("an unknown search term", ListQuery { search: Some("nothing has this".into()), ..all() }),
         ("excluded threads", ListQuery { excluded: vec![first, ThreadId::new()], ..all() }),
         ("given threads", ListQuery { only: Some(vec![first, ThreadId::new()]), ..all() }),
         ("child agents", ListQuery { parent: Some(first), ..all() }),

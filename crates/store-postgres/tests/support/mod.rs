@@ -51,6 +51,8 @@ pub struct Node {
 
 impl Node {
     pub async fn new(options: Options) -> Self {
+        // Nobody renews the session, however long the test takes.
+        let options = Options { session_ttl: Duration::from_secs(600), ..options };
         let (store, session) = (PostgresStore::new(options), Uuid::now_v7());
         store.register(session, NodeFacts::default()).await.unwrap();
         Self { store, session }
