@@ -86,10 +86,16 @@ impl Thread {
         Ok(self.keys().note_answer(Some(self.id), request.clone(), answer, self.events.epoch()).await?)
     }
 
-    /// Forgets a request that is refused after its answer was noted. A process that has lost its lease forgets nothing:
-    /// the next holder finds out whether the request has taken effect.
+    /// Forgets a request that is refused after its answer was noted. A process that has lost its lease forgets nothing
+    /// and gives the thread up: the next holder finds out whether the request has taken effect.
     pub(super) async fn forget_answer(&self, request: Option<&RequestKey>, refusal: &Refusal) {
-        let Some(request) = request.filter(|_| !matches!(refusal, Refusal::LeaseLost(_))) else { return };
+        if matches!(refusal, Refusal::LeaseLost(_)) {
+            if self.let_go.is_shared() {
+                self.let_go.abandon();
+            }
+            return;
+        }
+        let Some(request) = request else { return };
         if let Err(error) = self.keys().forget_answer(Some(self.id), request.clone()).await {
             tracing::warn!(%error, thread = %self.id, "the key of a refused request could not be removed");
         }
