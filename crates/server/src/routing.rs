@@ -184,6 +184,9 @@ async fn carry_out(
                         return cx.answer.refuse(&wire_error(refusal));
                     }
                 }
+                if route.method == call::ThreadResume::METHOD {
+                    links.is_here(thread);
+                }
                 return dispatch(cx, request).await;
             }
             // Nobody has it, and this node must not: another one has to.

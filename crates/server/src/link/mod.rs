@@ -198,6 +198,11 @@ impl Links {
         }
     }
 
+    /// The client subscribes to a thread at this node: the end of the node that had it before is nothing to it.
+    pub fn is_here(&self, thread: ThreadId) {
+        self.followed.lock().remove(&thread);
+    }
+
     /// The client is gone.
     pub fn end(&self) {
         self.ended.cancel();
