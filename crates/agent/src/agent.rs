@@ -194,11 +194,6 @@ impl Agent {
         self.threads.claim_thread(None, key, false).await
     }
 
-    /// The thread that an earlier request with the same key has claimed.
-    pub async fn claimed(&self, key: &RequestKey) -> Option<ThreadId> {
-        self.threads.claimed_thread(key).await
-    }
-
     /// Releases the claim of a request that was refused.
     pub async fn release(&self, key: RequestKey) {
         if let Err(error) = self.threads.store.work().forget_answer(None, key).await {

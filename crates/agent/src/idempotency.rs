@@ -85,12 +85,6 @@ impl Threads {
         }
     }
 
-    /// The thread that a request with the same key has claimed.
-    pub(crate) async fn claimed_thread(&self, request: &RequestKey) -> Option<ThreadId> {
-        let earlier = self.store.work().earlier_request(None, request.clone()).await.ok()??;
-        claimed_id(request, &earlier).ok()
-    }
-
     /// Notes that the thread of a request was copied whole.
     pub(crate) async fn claim_done(
         &self,

@@ -73,7 +73,7 @@ async fn hear(nodes: &Nodes, connections: &Connections, node: &KnownNode) -> Res
     let token = nodes.options.token.as_ref().ok_or("this node has no token for others")?;
     let upstream = Upstream { address: url.parse()?, token: Some(token.as_str().to_owned()) };
     let headers = [(HEADER_NODE, HeaderValue::from(nodes.id.0)), (HEADER_LINK, HeaderValue::from_static("observer"))];
-    let mut socket = upstream.connect_with(&headers).await?;
+    let mut socket = upstream.connect_with(&headers).await.map_err(|error| error.to_string())?;
     let initialize = json!({ "id": 0, "method": "initialize", "params": {
         "clientInfo": { "name": "loomd-node", "version": env!("CARGO_PKG_VERSION") },
         "capabilities": { "experimentalApi": true },

@@ -10,6 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::time::Instant;
 use tracing::warn;
 use uuid::Uuid;
 
@@ -63,6 +64,8 @@ pub(crate) struct Route {
     repeatable: bool,
     method: &'static str,
     params: Option<Box<RawValue>>,
+    /// Labels that the node of a new thread must have.
+    placement: Vec<String>,
 }
 
 enum Target {
@@ -71,8 +74,8 @@ enum Target {
     Approval(Uuid),
     /// The thread that an earlier request with the same key has started.
     Claimed(RequestKey),
-    /// A node with these labels.
-    Placed(Vec<String>),
+    /// A node with the labels of the placement.
+    Placed,
 }
 
 /// The params that decide where a request is carried out.
@@ -91,7 +94,11 @@ impl Route {
     pub fn of(by: Requester, request: &ClientRequest, params: Option<&RawValue>, event_ids: bool) -> Option<Self> {
         let method = request.method();
         let route = |target, need, repeatable| {
-            Some(Self { by, target, need, repeatable, method, params: params.map(ToOwned::to_owned) })
+            let placement = match request {
+                ClientRequest::ThreadStart(start) => start.placement.clone(),
+                _ => Vec::new(),
+            };
+            Some(Self { by, target, need, repeatable, method, params: params.map(ToOwned::to_owned), placement })
         };
         match request {
             ClientRequest::ThreadStart(start) => {
@@ -101,7 +108,7 @@ impl Route {
                     return route(Target::Claimed(key), Need::Owner, true);
                 }
                 let is_placed = by == Requester::Client && !start.placement.is_empty();
-                is_placed.then(|| route(Target::Placed(start.placement.clone()), Need::Owner, false)).flatten()
+                is_placed.then(|| route(Target::Placed, Need::Owner, false)).flatten()
             }
             ClientRequest::ApprovalDecide(decide) => {
                 route(Target::Approval(decide.approval_id.parse().ok()?), Need::OwnerIfAny, false)
@@ -133,11 +140,12 @@ pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, reques
             let stored = cx.app.store().work().approval(*id).await;
             stored.ok().flatten().map(|approval| approval.thread_id)
         }
-        Target::Claimed(key) => cx.app.agent.claimed(key).await,
-        Target::Placed(labels) if links.nodes().has_labels(labels) => None,
-        Target::Placed(labels) => {
+        // The claim names the thread, whichever node was first. One that cannot be made is refused by the handler.
+        Target::Claimed(key) => cx.app.agent.claim(key).await.ok().map(|claimed| claimed.id),
+        Target::Placed if links.nodes().has_labels(&route.placement) => None,
+        Target::Placed => {
             drop(order);
-            return serve_placed(cx, links, &route, labels).await;
+            return serve_placed(cx, links, &route).await;
         }
     };
     let Some(thread) = thread else {
@@ -154,7 +162,7 @@ pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, reques
     if need == Need::Owner
         && route.by == Requester::Client
         && links.nodes().owned(thread).is_none()
-        && !links.nodes().can_run(thread).await
+        && !(links.nodes().has_labels(&route.placement) && links.nodes().can_run(thread).await)
     {
         need = Need::OwnerIfAny;
     }
@@ -171,6 +179,7 @@ async fn carry_out(
     thread: ThreadId,
     mut ticket: Ticket,
 ) {
+    let mut unreached_since = None;
     loop {
         match ticket.next().await {
             Verdict::Run { epoch: Some(_) } => {
@@ -192,6 +201,9 @@ async fn carry_out(
             // Nobody has it, and this node must not: another one has to.
             Verdict::Run { epoch: None } if route.need == Need::Owner => {
                 drop(ticket);
+                if !route.placement.is_empty() {
+                    return serve_placed(cx, links, route).await;
+                }
                 return match links.nodes().other_for(thread).await {
                     Some(node) => send(cx, links, route, node).await,
                     None => cx.answer.refuse(&unplaced(thread)),
@@ -207,6 +219,15 @@ async fn carry_out(
                     }
                     Outcome::NotOwner | Outcome::Refused(_) => ticket.not_owner(node),
                     Outcome::Lost => ticket.lost(),
+                    Outcome::Unreached(Some(reason)) => return cx.answer.refuse(&unreached(&reason)),
+                    Outcome::Unreached(None) => {
+                        // A node that has died is replaced when its session has expired.
+                        let since: Instant = *unreached_since.get_or_insert_with(Instant::now);
+                        if since.elapsed() > links.nodes().patience() {
+                            return cx.answer.refuse(&unreached("it does not answer"));
+                        }
+                        ticket.not_owner(node);
+                    }
                 }
             }
             Verdict::NotOwner => {
@@ -219,7 +240,8 @@ async fn carry_out(
 }
 
 /// Sends a request that needs labels to a node that has them.
-async fn serve_placed(cx: &Context, links: &Arc<Links>, route: &Route, labels: &[String]) {
+async fn serve_placed(cx: &Context, links: &Arc<Links>, route: &Route) {
+    let labels = &route.placement;
     match links.nodes().other_with(labels) {
         Some(node) => send(cx, links, route, node).await,
         None => {
@@ -235,8 +257,17 @@ async fn send(cx: &Context, links: &Arc<Links>, route: &Route, node: NodeId) {
     match links.forward(node, id, route.method, route.params.as_deref().map(RawValue::get)).await {
         Outcome::Answered => cx.answer.answered_elsewhere(),
         Outcome::NotOwner | Outcome::Refused(_) => cx.answer.refuse(&refused(Answer::Unavailable)),
+        Outcome::Unreached(reason) => {
+            cx.answer.refuse(&unreached(reason.as_deref().unwrap_or("it does not answer")));
+        }
         Outcome::Lost => cx.answer.refuse(&refused(Answer::Unknown)),
     }
+}
+
+/// The error of a request whose node cannot be asked. Nothing was done.
+fn unreached(reason: &str) -> RpcError {
+    let message = format!("the node that has the thread is not reached: {reason}");
+    RpcError::internal(message).with_data(json!({ "reason": "ownerUnreachable" }))
 }
 
 fn unplaced(thread: ThreadId) -> RpcError {

@@ -24,6 +24,28 @@ pub(crate) const HEADER_LINK: HeaderName = HeaderName::from_static("x-loomd-link
 pub(crate) const HEADER_REMOTE: HeaderName = HeaderName::from_static("x-loomd-remote");
 pub(crate) const HEADER_ROLE: HeaderName = HeaderName::from_static("x-loomd-role");
 
+/// Why there is no connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ConnectError {
+    /// The server has answered, and does not want it.
+    Refused(String),
+    Unreached(String),
+}
+
+impl std::fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Refused(reason) | Self::Unreached(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl From<String> for ConnectError {
+    fn from(reason: String) -> Self {
+        Self::Unreached(reason)
+    }
+}
+
 /// Where a server is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamAddress {
@@ -79,18 +101,21 @@ impl std::fmt::Display for UpstreamAddress {
 impl Upstream {
     /// Connects; the error is a sentence for people.
     pub(crate) async fn connect(&self) -> Result<UpstreamSocket, String> {
-        self.connect_with(&[]).await
+        self.connect_with(&[]).await.map_err(|error| error.to_string())
     }
 
     /// The same with more headers.
-    pub(crate) async fn connect_with(&self, headers: &[(HeaderName, HeaderValue)]) -> Result<UpstreamSocket, String> {
+    pub(crate) async fn connect_with(
+        &self,
+        headers: &[(HeaderName, HeaderValue)],
+    ) -> Result<UpstreamSocket, ConnectError> {
         match timeout(limits::HEADERS, self.open(headers)).await {
             Ok(opened) => opened,
-            Err(_) => Err("no answer".to_owned()),
+            Err(_) => Err(ConnectError::Unreached("no answer".to_owned())),
         }
     }
 
-    async fn open(&self, headers: &[(HeaderName, HeaderValue)]) -> Result<UpstreamSocket, String> {
+    async fn open(&self, headers: &[(HeaderName, HeaderValue)]) -> Result<UpstreamSocket, ConnectError> {
         let (url, stream) = match &self.address {
             UpstreamAddress::Websocket { secure, host, port, url } => (url.as_str(), tcp(*secure, host, *port).await?),
             UpstreamAddress::Unix(path) => {
@@ -110,7 +135,10 @@ impl Upstream {
             .max_message_size(Some(limits::MAX_MESSAGE))
             .max_frame_size(Some(limits::MAX_MESSAGE));
         let opened = client_async_with_config(request, stream, Some(config)).await;
-        opened.map(|(socket, _)| socket).map_err(|error| error.to_string())
+        opened.map(|(socket, _)| socket).map_err(|error| match error {
+            tungstenite::Error::Http(response) => ConnectError::Refused(format!("it answers {}", response.status())),
+            error => ConnectError::Unreached(error.to_string()),
+        })
     }
 }
 

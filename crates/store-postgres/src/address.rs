@@ -10,6 +10,9 @@ use tokio_postgres::config::{Host, SslMode};
 /// How long a connection may take to be made, unless the URL says otherwise.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// A connection over the network whose other end is silent for about so long is lost.
+const LOST: Duration = Duration::from_secs(15);
+
 /// The address of a database. Shown without its password.
 #[derive(Clone)]
 pub struct Address {
@@ -123,6 +126,10 @@ impl FromStr for Address {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(LOST);
+        }
+        config.keepalives_idle(LOST).keepalives_interval(LOST / 3).keepalives_retries(3);
         config.application_name("loomd");
         // A unix socket has no TLS.
         if !config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(_))) {

@@ -104,8 +104,13 @@ impl Sessions {
         marked.map(drop).map_err(|error| database.place.query(&error))
     }
 
-    /// Renews a session; `false` when it has expired or ended.
+    /// Renews a session; `false` when it has expired or ended. Fails while there is still time for another try when the
+    /// database does not answer.
     pub async fn renew(&self, database: &Database, session: Uuid) -> Result<bool> {
+        database.answered(self.ttl / 3, self.renew_once(database, session)).await
+    }
+
+    async fn renew_once(&self, database: &Database, session: Uuid) -> Result<bool> {
         let client = database.client().await?;
         let renew = "UPDATE loomd.node SET expires_at = clock_timestamp() + make_interval(secs => $2) \
                      WHERE session = $1 AND expires_at > clock_timestamp()";

@@ -124,7 +124,7 @@ impl Reader for PostgresReader {
     }
 
     fn records_after(&self, position: Position, limit: usize) -> Answer<'_, Window> {
-        Box::pin(self.inner.database.retry(move || async move {
+        Box::pin(self.inner.database.retry_long(move || async move {
             // The end comes first: what is appended meanwhile is beyond the window.
             let end = self.end_seq().await?;
             let start = seq(position).min(end);
@@ -134,7 +134,7 @@ impl Reader for PostgresReader {
     }
 
     fn records_before(&self, position: Option<Position>, limit: usize) -> Answer<'_, Window> {
-        Box::pin(self.inner.database.retry(move || async move {
+        Box::pin(self.inner.database.retry_long(move || async move {
             let end = self.end_seq().await?;
             let to = position.map_or(end, seq).min(end);
             let mut records = self.records(Way::Backward, 0, to, limit).await?;

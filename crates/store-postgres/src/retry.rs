@@ -10,6 +10,9 @@ use tokio::time::Instant;
 
 use crate::database::Database;
 
+/// How long the database may take for one operation that does not grow with its data.
+const ANSWER: Duration = Duration::from_secs(30);
+
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
@@ -45,6 +48,17 @@ impl Database {
     /// Repeats an operation that may be done twice, until the database answers or the time that the options give is
     /// over. A database that was never reached is not waited for.
     pub async fn retry<T, F: Future<Output = Result<T>>>(&self, mut operation: impl FnMut() -> F) -> Result<T> {
+        self.retry_long(|| self.answered(ANSWER, operation())).await
+    }
+
+    /// Fails with [`Failure::Unreachable`] when an operation takes longer.
+    pub async fn answered<T>(&self, time: Duration, operation: impl Future<Output = Result<T>>) -> Result<T> {
+        let late = |_| self.place.error(Failure::Unreachable, "the server does not answer");
+        tokio::time::timeout(time, operation).await.map_err(late)?
+    }
+
+    /// The same for operations that may take long: they read as much as they were asked for.
+    pub async fn retry_long<T, F: Future<Output = Result<T>>>(&self, mut operation: impl FnMut() -> F) -> Result<T> {
         let mut patience = Patience::new(self.patience);
         loop {
             match operation().await {

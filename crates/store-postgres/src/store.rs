@@ -212,7 +212,7 @@ impl Store for PostgresStore {
     }
 
     fn search(&self, query: SearchQuery) -> Answer<'_, SearchPage> {
-        Box::pin(async move { self.inner.database.retry(|| search::search(&self.inner.database, &query)).await })
+        Box::pin(async move { self.inner.database.retry_long(|| search::search(&self.inner.database, &query)).await })
     }
 
     fn name(&self, id: ThreadId) -> Answer<'_, Option<String>> {

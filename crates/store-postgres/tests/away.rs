@@ -306,3 +306,18 @@ async fn a_database_that_stays_away_is_given_up() {
     writer.append(user("found"), FLUSHED).await.unwrap();
     assert_eq!(texts(&*reader).await.len(), 3);
 }
+
+#[tokio::test]
+async fn a_renewal_that_is_not_answered_fails_before_the_session_has_expired() {
+    let Some(database) = Database::new() else { return };
+    let store = PostgresStore::new(Options { session_ttl: Duration::from_secs(3), ..database.options() });
+    let (shared, session) = (store.shared().unwrap(), Uuid::now_v7());
+    shared.register(session, Default::default()).await.unwrap();
+    let (client, connection) =
+        tokio_postgres::connect(&database.server.url(&database.name), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("BEGIN; LOCK TABLE loomd.node").await.unwrap();
+    let error = shared.renew(session).await.unwrap_err();
+    assert!(matches!(&error, Error::Storage { failure: Failure::Unreachable, .. }), "{error}");
+    assert!(error.to_string().ends_with("the server does not answer"), "{error}");
+}

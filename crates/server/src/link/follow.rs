@@ -126,7 +126,7 @@ impl Links {
                 ticket.answered(node);
                 Some(Attempt::Done)
             }
-            Outcome::NotOwner => {
+            Outcome::NotOwner | Outcome::Unreached(_) => {
                 ticket.not_owner(node);
                 None
             }

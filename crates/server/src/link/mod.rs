@@ -72,6 +72,8 @@ pub(crate) struct Link {
     queue: mpsc::UnboundedSender<Outgoing>,
     pending: Mutex<HashMap<i64, Pending>>,
     next: AtomicI64,
+    /// Why the node does not want this link.
+    refused: OnceLock<String>,
 }
 
 /// A message to the other node, and the call that it makes.
@@ -99,8 +101,10 @@ enum PendingKind {
 pub(crate) enum Outcome {
     /// The client has the answer.
     Answered,
-    /// Nothing was done: the thread is not that node's, or it was not reached.
+    /// Nothing was done: the thread is not that node's.
     NotOwner,
+    /// Nothing was done: the node was not reached. With the reason why it never will be.
+    Unreached(Option<String>),
     /// It is unknown whether anything was done.
     Lost,
     /// A call to follow a thread was refused.
@@ -225,7 +229,10 @@ impl Link {
 
     fn give_up(&self, id: i64) {
         if let Some(pending) = self.pending.lock().remove(&id) {
-            let outcome = if pending.is_sent { Outcome::Lost } else { Outcome::NotOwner };
+            let outcome = match pending.is_sent {
+                true => Outcome::Lost,
+                false => Outcome::Unreached(self.refused.get().cloned()),
+            };
             _ = pending.done.send(outcome);
         }
     }

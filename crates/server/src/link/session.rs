@@ -1,8 +1,8 @@
 //! One link: it connects, makes the client's handshake, and passes messages on in both directions until either side
 //! ends or the node is gone.
 
-use std::sync::Arc;
 use std::sync::atomic::AtomicI64;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::HeaderValue;
 use futures_util::{SinkExt, StreamExt};
@@ -17,7 +17,7 @@ use tracing::debug;
 use super::{Link, Links, Outgoing};
 use crate::limits;
 use crate::nodes::KnownNode;
-use crate::upstream::{HEADER_LINK, HEADER_NODE, HEADER_REMOTE, HEADER_ROLE, Upstream, UpstreamSocket};
+use crate::upstream::{ConnectError, HEADER_LINK, HEADER_NODE, HEADER_REMOTE, HEADER_ROLE, Upstream, UpstreamSocket};
 
 /// The id of the handshake.
 const HANDSHAKE: i64 = 0;
@@ -30,7 +30,13 @@ impl Links {
             return Arc::clone(link);
         }
         let (queue, outgoing) = mpsc::unbounded_channel();
-        let link = Arc::new(Link { node, queue, pending: Mutex::default(), next: AtomicI64::new(1) });
+        let link = Arc::new(Link {
+            node,
+            queue,
+            pending: Mutex::default(),
+            next: AtomicI64::new(1),
+            refused: OnceLock::new(),
+        });
         links.insert(node, Arc::clone(&link));
         tokio::spawn(run(Arc::clone(self), Arc::clone(&link), outgoing));
         link
@@ -63,7 +69,12 @@ async fn serve(
     let known = links.nodes.find(link.node).await.ok_or("it is not live")?;
     let gone = known.gone.clone();
     let work = async {
-        let mut socket = connect(links, &known).await?;
+        let mut socket = connect(links, &known).await.map_err(|error| {
+            if let ConnectError::Refused(reason) = &error {
+                _ = link.refused.set(reason.clone());
+            }
+            error.to_string()
+        })?;
         links.nodes.set_linked(links.connection.0, link.node, true);
         pass(links, link, &mut socket, outgoing).await
     };
@@ -74,10 +85,12 @@ async fn serve(
     }
 }
 
-async fn connect(links: &Links, known: &KnownNode) -> Result<UpstreamSocket, String> {
-    let url = known.url.as_deref().ok_or("it takes no requests of other nodes")?;
-    let token = links.nodes.options.token.as_ref().ok_or("this node has no token for others")?;
-    let handshake = links.handshake.get().ok_or("the client has not made its handshake")?;
+async fn connect(links: &Links, known: &KnownNode) -> Result<UpstreamSocket, ConnectError> {
+    let refused = |reason: &str| ConnectError::Refused(reason.to_owned());
+    let url = known.url.as_deref().ok_or_else(|| refused("it was started without `--node-token-file`"))?;
+    let token = links.nodes.options.token.as_ref();
+    let token = token.ok_or_else(|| refused("this node was started without `--node-token-file`"))?;
+    let handshake = links.handshake.get().ok_or_else(|| refused("the client has not made its handshake"))?;
     let upstream = Upstream { address: url.parse()?, token: Some(token.as_str().to_owned()) };
     let mut headers = vec![
         (HEADER_NODE, HeaderValue::from(links.nodes.id.0)),

@@ -15,6 +15,7 @@ mod token;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use loomd_agent::{Ownership, Owning, Refusal};
 use loomd_ownership::{Answer, Input, Need, Node, NodeId, PeerMessage, RequestKey, Settings, Thread};
@@ -188,6 +189,12 @@ impl Nodes {
         self.counters.stopped.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// How long a node that does not answer may take to be replaced.
+    pub fn patience(&self) -> Duration {
+        const SLACK: Duration = Duration::from_secs(5);
+        self.shared().map_or(SLACK, |shared| shared.session_ttl() + SLACK)
+    }
+
     /// A request about a thread. `repeatable`: carrying it out twice has the effect of carrying it out once.
     pub fn request(self: &Arc<Self>, by: Requester, thread: ThreadId, need: Need, repeatable: bool) -> Ticket {
         let counter = self.next_key.fetch_add(1, Ordering::Relaxed);
@@ -340,6 +347,6 @@ fn thread_id(thread: Thread) -> ThreadId {
     Uuid::from_u128(thread.0).into()
 }
 
-fn millis(duration: std::time::Duration) -> u64 {
+fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
