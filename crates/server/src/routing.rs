@@ -194,7 +194,7 @@ async fn carry_out(
                     }
                 }
                 if route.method == call::ThreadResume::METHOD {
-                    links.is_here(thread);
+                    links.unfollow(thread);
                 }
                 return dispatch(cx, request).await;
             }
@@ -215,6 +215,9 @@ async fn carry_out(
                 match links.forward(node, id, route.method, route.params.as_deref().map(RawValue::get)).await {
                     Outcome::Answered => {
                         cx.answer.answered_elsewhere();
+                        if route.method == call::ThreadUnsubscribe::METHOD {
+                            links.unfollow(thread);
+                        }
                         return ticket.answered(node);
                     }
                     Outcome::NotOwner | Outcome::Refused(_) => ticket.not_owner(node),

@@ -202,8 +202,8 @@ impl Links {
         }
     }
 
-    /// The client subscribes to a thread at this node: the end of the node that had it before is nothing to it.
-    pub fn is_here(&self, thread: ThreadId) {
+    /// The client follows a thread at no other node any more: it subscribes to it here, or has unsubscribed.
+    pub fn unfollow(&self, thread: ThreadId) {
         self.followed.lock().remove(&thread);
     }
 

@@ -111,7 +111,7 @@ impl Links {
         self.handshake.get().is_some_and(|handshake| handshake.client.event_ids)
     }
 
-    /// Notes that an answer has subscribed the client to a thread, or ended that.
+    /// Notes that an answer has subscribed the client to a thread.
     fn subscribed(&self, link: &Link, method: &str, result: &RawValue) {
         if !matches!(method, "thread/start" | "thread/resume" | "thread/fork") {
             return;
