@@ -86,13 +86,15 @@ impl Thread {
         Ok(self.keys().note_answer(Some(self.id), request.clone(), answer, self.events.epoch()).await?)
     }
 
-    /// Forgets a request that is refused after its answer was noted. A process that has lost its lease forgets nothing
-    /// and gives the thread up: the next holder finds out whether the request has taken effect.
+    /// Forgets a request that is refused after its answer was noted. Where processes share the thread and this one has
+    /// lost its lease, or the store has failed, the request may have taken effect: nothing is forgotten and the thread
+    /// is given up, so that its next holder finds out.
     pub(super) async fn forget_answer(&self, request: Option<&RequestKey>, refusal: &Refusal) {
+        let is_unknown = matches!(refusal, Refusal::LeaseLost(_) | Refusal::Failed(_));
+        if is_unknown && self.let_go.is_shared() {
+            return self.let_go.abandon();
+        }
         if matches!(refusal, Refusal::LeaseLost(_)) {
-            if self.let_go.is_shared() {
-                self.let_go.abandon();
-            }
             return;
         }
         let Some(request) = request else { return };

@@ -156,8 +156,12 @@ pub fn check_order(client: &Peer, thread: &str) {
         of_method.map(|message| message["params"]["item"]["id"].clone()).collect()
     };
     let (started, completed) = (items("item/started"), items("item/completed"));
+    // A thread that has moved may begin an item again that its former node had begun.
+    let has_moved = events.iter().any(|event| epoch(event) != epoch(&events[0]));
     for item in started.iter().chain(&completed) {
         let times = |items: &[Value]| items.iter().filter(|other| *other == item).count();
-        assert_eq!((times(&started), times(&completed)), (1, 1), "item {item} began and completed: {received:#?}");
+        let (begun, ended) = (times(&started), times(&completed));
+        let is_right = if has_moved { begun == ended } else { (begun, ended) == (1, 1) };
+        assert!(is_right, "item {item} began {begun} times and completed {ended} times: {received:#?}");
     }
 }
