@@ -522,6 +522,7 @@ impl Threads {
             notes: notes.clone().filter(|_| self.services.notes_turns()),
             stale_notes: notes.filter(|_| !self.services.notes_turns()),
             taken_up: HashSet::new(),
+            recovered_calls: Vec::new(),
             disconnect: Arc::new(DisconnectPolicy::new(on_disconnect)),
             let_go: Arc::new(LetGo::new(self.services.ownership.is_some())),
             left: None,

@@ -11,9 +11,11 @@ use crate::work::PostgresWork;
 const FIND: &str = "SELECT body, answer, epoch, claim FROM loomd.answered WHERE thread_id = $1 AND method = $2 AND key = $3 \
     AND (thread_id <> '00000000-0000-0000-0000-000000000000' OR at > clock_timestamp() - interval '1 day')";
 
-const WRITE: &str = "INSERT INTO loomd.answered (thread_id, method, key, body, answer, epoch, at) \
+/// Epochs are decimal numbers. The answer of a later owner of the thread stays.
+const WRITE: &str = "INSERT INTO loomd.answered AS a (thread_id, method, key, body, answer, epoch, at) \
     VALUES ($1, $2, $3, $4, $5, $6, clock_timestamp()) ON CONFLICT (thread_id, method, key) DO UPDATE SET \
-    body = excluded.body, answer = excluded.answer, epoch = excluded.epoch, at = excluded.at, claim = NULL";
+    body = excluded.body, answer = excluded.answer, epoch = excluded.epoch, at = excluded.at, claim = NULL \
+    WHERE excluded.epoch = '' OR (length(a.epoch), a.epoch) <= (length(excluded.epoch), excluded.epoch)";
 
 /// Notes an answer where there is none.
 const CLAIM: &str = "INSERT INTO loomd.answered (thread_id, method, key, body, answer, epoch, at, claim) \

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use loomd_protocol::{OnDisconnect, ResponseItem, ThreadItem};
 
 use super::noting::TakenUp;
+use super::running::new_turn_id;
 use super::running_turn::QueuedTurn;
 use super::state::Thread;
 use crate::message::message;
@@ -20,17 +21,18 @@ use crate::turn_notes::{NotedInput, NotedTurnInput, NotedWork, TurnNote, Unfinis
 const MAX_ATTEMPTS: u32 = 5;
 
 impl Thread {
-    /// Goes on with an unfinished turn and the turns that wait for it. Called once, before any other request.
-    pub(super) async fn recover(&mut self, unfinished: UnfinishedTurn) {
+    /// Goes on with an unfinished turn and the turns that wait for it. Called once, before any other request. Fails when
+    /// several processes share the thread and the turn has to be left to another try: its notes stay.
+    pub(super) async fn recover(&mut self, unfinished: UnfinishedTurn) -> Result<(), Refusal> {
         let turn_id = unfinished.started.turn_id.clone();
         if let Err(refusal) = self.try_recover(unfinished).await {
             tracing::warn!(thread = %self.id, turn = %turn_id, %refusal, "an unfinished turn cannot be taken up");
             // The notes stay, for the next start, or for another process.
             self.queued.clear();
-            if self.let_go.is_shared() {
-                self.let_go.abandon();
-            }
-            return;
+            return match self.let_go.is_shared() {
+                true => Err(Refusal::failed(refusal.to_string())),
+                false => Ok(()),
+            };
         }
         if self.running.is_none() {
             self.begin_next().await;
@@ -39,6 +41,7 @@ impl Thread {
             self.begin_idle_work().await;
         }
         self.remove_notes().await;
+        Ok(())
     }
 
     async fn try_recover(&mut self, unfinished: UnfinishedTurn) -> Result<(), Refusal> {
@@ -59,6 +62,13 @@ impl Thread {
             }
         }
         if recorded.ended {
+            // Input that the turn was given and did not read becomes the next turn.
+            let unread = inputs.into_iter().filter(|input| !recorded.inputs.contains(&input.id)).rev();
+            for input in unread {
+                let answer = AnswerWork { input: TurnInput::User(input.into()), ..AnswerWork::default() };
+                let work = Work::Answer(Box::new(answer));
+                self.queued.push_front(QueuedTurn { turn_id: new_turn_id(), work, replaces: false });
+            }
             return Ok(());
         }
         let count = match started.attempts > 0 && started.records == recorded.records {
@@ -95,6 +105,9 @@ impl Thread {
             };
             recovered.calls.push(RecoveredCall { item: item.clone(), state });
         }
+        let is_shown_again = |call: &&RecoveredCall| !matches!(call.state, CallState::Ended(_));
+        let shown_again = recovered.calls.iter().filter(is_shown_again);
+        self.recovered_calls = shown_again.filter_map(|call| Some(Call::of(&call.item)?.id)).collect();
         // Commands in the background ended with their process.
         recovered.sessions = items.into_values().flatten().filter(|item| is_session(item, &recorded)).collect();
         let queued_message = started.queued_message;

@@ -513,6 +513,7 @@ impl Thread {
     /// Publishes how a turn ended, and starts the next one in the queue.
     pub(crate) async fn turn_ended(&mut self, ended: Result<TurnEnd, JoinError>) {
         let Some(running) = self.running.take() else { return };
+        self.recovered_calls.clear();
         self.tools.agent_tree.set_inbox(self.id, None);
         let outcome = match ended {
             Ok(TurnEnd { outcome, conversation, session, rate_limits }) => {

@@ -85,6 +85,8 @@ pub(crate) struct Thread {
     pub stale_notes: Option<Notes>,
     /// The keys and ids of requests whose turn was taken up, as [`super::answered`] looks for them in the rollout.
     pub taken_up: HashSet<String>,
+    /// The calls that a turn which was taken up has yet to show.
+    pub recovered_calls: Vec<String>,
     /// What a running turn does when the last client is disconnected.
     pub disconnect: Arc<DisconnectPolicy>,
     /// How it is given up for another process.

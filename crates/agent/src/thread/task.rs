@@ -78,7 +78,11 @@ impl Thread {
             (matches!(first, LoadReason::Resumed { .. }), matches!(first, LoadReason::Forked { .. }));
         let first = match first {
             LoadReason::Recovered(unfinished) => {
-                self.load_recovered(*unfinished).await;
+                if let Err(refusal) = self.load_recovered(*unfinished).await {
+                    ops.close();
+                    self.give_up(registration).await;
+                    return reply(Err(refusal));
+                }
                 let opened = self.opened(self.view.thread());
                 reply(Ok(opened));
                 None
@@ -222,7 +226,7 @@ impl Thread {
 
     /// Loads the thread without a client and goes on with its unfinished turn. It is unloaded like a thread that its
     /// last client has left.
-    async fn load_recovered(&mut self, unfinished: UnfinishedTurn) {
+    async fn load_recovered(&mut self, unfinished: UnfinishedTurn) -> Result<(), Refusal> {
         self.view.show_settings(&self.settings);
         self.instruction_sources = self.find_instruction_sources().await;
         self.publish_status().await;
@@ -232,7 +236,7 @@ impl Thread {
         }
         let delay = self.profile.config.config.thread_unload_delay_secs.unwrap_or(UNLOAD_DELAY_SECONDS);
         self.unload_delay = Some(Duration::from_secs(delay.max(1)));
-        self.recover(unfinished).await;
+        self.recover(unfinished).await
     }
 
     fn opened(&self, thread: WireThread) -> Opened {
@@ -403,12 +407,14 @@ impl Thread {
         match shown {
             Ok(mut thread) => {
                 thread.status = status;
+                let mut open_items = join.open_items();
                 if let Some(turn) = self.running_turn(&mut thread.turns) {
                     join.show(turn);
+                    let is_shown = |id: &&String| turn.items.iter().any(|item| item.id() == id.as_str());
+                    open_items.extend(self.recovered_calls.iter().filter(|id| !is_shown(id)).cloned());
                 }
                 self.unload_delay = None;
                 let (event_id, missed) = (Some(join.at()), join.missed());
-                let open_items = join.open_items();
                 reply(Ok(Opened { event_id, missed, open_items, ..self.opened(thread) }));
                 join.subscribe().await;
                 // A client that missed no event knows the goal.

@@ -67,7 +67,10 @@ fn show(
         }
     }
     for item in open.iter().flat_map(|open| &open.started) {
-        if turn.items.iter().all(|shown| shown.id() != item.id()) {
+        let is_there = |shown: &ThreadItem| shown.id() == item.id();
+        // One that goes on is shown again by its turn.
+        let goes_on = runs && open_items.iter().any(|id| id == item.id());
+        if !goes_on && !turn.items.iter().any(is_there) {
             events.push(completed(thread_id, &turn.id, loomd_agent::given_up(item.clone())));
         }
     }
@@ -167,6 +170,13 @@ mod tests {
         assert_eq!(shown(&missed("x", &seen, &turns, &[])), ["+t3", "+e", "-e"]);
         let seen = Seen { ended: Some("t3".into()), ..Seen::default() };
         assert_eq!(shown(&missed("x", &seen, &turns, &[])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_call_that_the_turn_will_make_again_does_not_end_before() {
+        let turns = [turn("t1", &["a"], TurnStatus::InProgress)];
+        let seen = open("t1", &["call", "text"], &["a"]);
+        assert_eq!(shown(&missed("x", &seen, &turns, &["call".into()])), ["-text"]);
     }
 
     #[test]

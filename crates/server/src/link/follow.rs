@@ -1,6 +1,7 @@
 //! What becomes of the threads that a client follows when their node is lost: this node takes a thread over, or follows
 //! it at its new node. Either way the client is sent what it has missed, and the events go on.
 
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::followed::Seen;
-use super::{Link, Links, Outcome, PendingKind, catch_up};
+use super::{Link, Links, Moving, Outcome, PendingKind, catch_up};
 use crate::nodes::{Requester, Ticket, Verdict};
 
 /// How long a node for a thread is looked for. Then the client is told that the thread is closed.
@@ -49,8 +50,12 @@ impl Links {
             return;
         }
         let settled = CancellationToken::new();
-        if self.moving.lock().insert(thread, settled.clone()).is_some() {
-            return;
+        match self.moving.lock().entry(thread) {
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().again = Some(from);
+                return;
+            }
+            Entry::Vacant(entry) => _ = entry.insert(Moving { settled: settled.clone(), again: None }),
         }
         let links = Arc::clone(self);
         tokio::spawn(async move {
@@ -64,8 +69,12 @@ impl Links {
                 let closed = ThreadClosedNotification { thread_id: thread.to_string() };
                 links.notify(ServerNotification::ThreadClosed(closed));
             }
-            links.moving.lock().remove(&thread);
+            let moved = links.moving.lock().remove(&thread);
             settled.cancel();
+            // The node that was found may be lost by now.
+            if let Some(lost) = moved.and_then(|moving| moving.again) {
+                links.move_thread(lost, thread);
+            }
         });
     }
 

@@ -42,13 +42,21 @@ pub(crate) struct Links {
     handshake: OnceLock<Handshake>,
     links: Mutex<HashMap<NodeId, Arc<Link>>>,
     followed: Mutex<HashMap<ThreadId, Followed>>,
-    /// Threads that have lost their node. Cancelled when there is another one, or none.
-    moving: Mutex<HashMap<ThreadId, CancellationToken>>,
+    /// Threads that have lost their node.
+    moving: Mutex<HashMap<ThreadId, Moving>>,
     /// The server requests of other nodes, by the id that the client knows.
     asked: Mutex<HashMap<i64, Asked>>,
     /// Held while the node of a request is looked for.
     order: tokio::sync::Mutex<()>,
     ended: CancellationToken,
+}
+
+/// A thread that has lost its node.
+struct Moving {
+    /// Cancelled when there is another node, or none.
+    settled: CancellationToken,
+    /// A node that was lost meanwhile.
+    again: Option<NodeId>,
 }
 
 /// What the client has said in its handshake.
@@ -193,10 +201,10 @@ impl Links {
 
     /// Resolves when a thread that the client follows has a node again, or none; at once if it never lost it.
     pub async fn settled(&self, thread: ThreadId) {
-        let moving = self.moving.lock().get(&thread).cloned();
-        if let Some(moving) = moving {
+        let settled = self.moving.lock().get(&thread).map(|moving| moving.settled.clone());
+        if let Some(settled) = settled {
             tokio::select! {
-                () = moving.cancelled() => {}
+                () = settled.cancelled() => {}
                 () = self.ended.cancelled() => {}
             }
         }
