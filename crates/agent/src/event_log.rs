@@ -194,11 +194,12 @@ impl EventLog {
     pub async fn broadcast_if(&self, notification: impl FnOnce() -> Option<ServerNotification>) {
         let _order = self.ordered().await;
         let Some(notification) = notification() else { return };
-        let (event, joining) = {
+        let (event, joining, subscribers) = {
             let mut state = self.state.lock();
-            (self.append(&mut state, EventKind::Notification(Arc::new(notification))), state.joining())
+            let event = self.append(&mut state, EventKind::Notification(Arc::new(notification)));
+            (event, state.joining(), Arc::clone(&state.subscribers))
         };
-        self.send(Audience::EveryoneBut(&joining), &event).await;
+        self.send(Audience::Everyone { subscribers: &subscribers, joining: &joining }, &event).await;
     }
 
     /// The clients that have subscribed or are about to.

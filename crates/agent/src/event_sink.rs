@@ -19,8 +19,14 @@ impl Subscriber {
 /// The clients that an event is for.
 #[derive(Clone, Copy, Debug)]
 pub enum Audience<'a> {
-    /// Every client of the server but these. They are joining the thread and get the event after their snapshot.
-    EveryoneBut(&'a [Subscriber]),
+    /// Every client of the server.
+    Everyone {
+        /// These have subscribed, and are sent the id of the event. The others may miss events of the thread, so that an
+        /// id would be no place to go on from.
+        subscribers: &'a [Subscriber],
+        /// All but these: they are joining the thread and get the event after their snapshot.
+        joining: &'a [Subscriber],
+    },
     Only(&'a [Subscriber]),
 }
 

@@ -25,7 +25,7 @@ impl Threads {
     /// Publishes an event of a thread that is not loaded to every client.
     pub(crate) async fn broadcast_about(&self, notification: ServerNotification) {
         let event = Event::new(EventId::unlogged(), EventKind::Notification(Arc::new(notification)));
-        self.event_sink.send(Audience::EveryoneBut(&[]), &event).await;
+        self.event_sink.send(Audience::Everyone { subscribers: &[], joining: &[] }, &event).await;
     }
 
     pub async fn rename(&self, id: ThreadId, name: String, reply: Reply<()>) {

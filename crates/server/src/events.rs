@@ -21,8 +21,11 @@ pub(crate) struct ConnectionEventSink {
 impl ConnectionEventSink {
     async fn send(&self, to: Audience<'_>, notification: &Notification) {
         match to {
-            Audience::EveryoneBut(joining) => {
-                self.connections.broadcast_but(|id| is_among(id, joining), notification).await;
+            Audience::Everyone { subscribers, joining } => {
+                let subscribed = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
+                self.connections.send_to(subscribed, notification).await;
+                let left_out = |id| is_among(id, joining) || is_among(id, subscribers);
+                self.connections.broadcast_but(left_out, &notification.without_id()).await;
             }
             Audience::Only(subscribers) => {
                 let ids = subscribers.iter().map(|subscriber| ConnectionId(subscriber.0));
@@ -33,7 +36,7 @@ impl ConnectionEventSink {
 
     fn request(&self, to: Audience<'_>, approval: &Arc<Approval>, event_id: EventId) {
         let to: Vec<ConnectionId> = match to {
-            Audience::EveryoneBut(joining) => {
+            Audience::Everyone { joining, .. } => {
                 self.connections.ids().into_iter().filter(|id| !is_among(*id, joining)).collect()
             }
             Audience::Only(subscribers) => subscribers.iter().map(|subscriber| ConnectionId(subscriber.0)).collect(),
@@ -75,7 +78,8 @@ impl EventSink for ConnectionEventSink {
     }
 
     fn broadcast(&self, notification: ServerNotification) -> SendFuture<'_> {
-        Box::pin(async move { self.send(Audience::EveryoneBut(&[]), &Notification::new(notification)).await })
+        let everyone = Audience::Everyone { subscribers: &[], joining: &[] };
+        Box::pin(async move { self.send(everyone, &Notification::new(notification)).await })
     }
 
     fn notify<'a>(&'a self, to: &'a [Subscriber], notification: ServerNotification) -> SendFuture<'a> {

@@ -52,6 +52,14 @@ impl Notification {
         Self(Arc::new(Encoded { notification, emitted_at_ms, event_id, json, marked }))
     }
 
+    /// The same for connections that are not sent its id.
+    pub fn without_id(&self) -> Self {
+        match self.0.event_id {
+            Some(_) => Self::emitted_at(Arc::clone(&self.0.notification), self.0.emitted_at_ms),
+            None => self.clone(),
+        }
+    }
+
     pub fn message(&self) -> &ServerNotification {
         &self.0.notification
     }

@@ -39,7 +39,7 @@ impl EventSink for Received {
     fn send<'a>(&'a self, to: Audience<'a>, event: &'a Event) -> SendFuture<'a> {
         let to: Vec<u64> = match to {
             Audience::Only(subscribers) => subscribers.iter().map(|subscriber| subscriber.0).collect(),
-            Audience::EveryoneBut(joining) => {
+            Audience::Everyone { joining, .. } => {
                 self.everyone.iter().copied().filter(|id| !joining.contains(&Subscriber(*id))).collect()
             }
         };
