@@ -43,6 +43,10 @@ impl LetGo {
         self.abandoned.cancel();
     }
 
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.is_cancelled()
+    }
+
     /// To be called by a turn before each step. Never resolves once the thread is to be given up.
     pub async fn before_step(&self) {
         if self.wanted.is_cancelled() {

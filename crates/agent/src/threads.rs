@@ -480,8 +480,9 @@ impl Threads {
             mcp,
         };
         agent_tree.spending.set_budget(meta.budget.as_ref());
+        let let_go = Arc::new(LetGo::new(self.services.ownership.is_some()));
         let notes = match role == Role::Main && reader.is_some() && self.services.replayed.is_none() {
-            true => Notes::new(&self.store, id),
+            true => Notes::new(&self.store, id, &let_go),
             false => None,
         };
         conversation_starts(&self.services.telemetry, id.to_string(), &settings, &profile);
@@ -524,7 +525,7 @@ impl Threads {
             taken_up: HashSet::new(),
             recovered_calls: Vec::new(),
             disconnect: Arc::new(DisconnectPolicy::new(on_disconnect)),
-            let_go: Arc::new(LetGo::new(self.services.ownership.is_some())),
+            let_go,
             left: None,
             watched: None,
         };

@@ -11,6 +11,8 @@ use loomd_store::rollout::StoredSettings;
 use loomd_store::{Error, Result, Store, ThreadId};
 use serde::{Deserialize, Serialize};
 
+use crate::let_go::LetGo;
+
 /// One line of the notes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "note", rename_all = "camelCase")]
@@ -163,13 +165,15 @@ impl UnfinishedTurn {
 pub(crate) struct Notes {
     store: Arc<dyn Store>,
     thread: ThreadId,
+    /// Nothing is noted any more once the thread is another process's, or is loaded here anew.
+    let_go: Arc<LetGo>,
 }
 
 impl Notes {
     /// `None` for a store that keeps no notes.
-    pub fn new(store: &Arc<dyn Store>, thread: ThreadId) -> Option<Self> {
+    pub fn new(store: &Arc<dyn Store>, thread: ThreadId, let_go: &Arc<LetGo>) -> Option<Self> {
         store.turn_notes()?;
-        Some(Self { store: Arc::clone(store), thread })
+        Some(Self { store: Arc::clone(store), thread, let_go: Arc::clone(let_go) })
     }
 
     /// Replaces all notes.
@@ -190,6 +194,9 @@ impl Notes {
     }
 
     fn of_store(&self) -> Result<&dyn loomd_store::TurnNotes> {
+        if self.let_go.is_abandoned() {
+            return Err(Error::StaleLease { id: self.thread });
+        }
         self.store.turn_notes().ok_or(Error::Stopped)
     }
 }

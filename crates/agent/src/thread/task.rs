@@ -108,6 +108,11 @@ impl Thread {
                     return self.give_up(registration).await;
                 }
                 ended = RunningTurn::ended(&mut self.running) => {
+                    if self.let_go.is_abandoned() {
+                        self.running = None;
+                        ops.close();
+                        return self.give_up(registration).await;
+                    }
                     self.turn_ended(ended).await;
                     continue;
                 }
