@@ -38,7 +38,7 @@ impl NodeArguments {
         let named = own.and_then(|own| own.store.as_deref());
         let Some(address) = store::find_address(self.store.clone(), named)? else {
             return match self.node_url.is_some() || self.node_token_file.is_some() {
-                true => Err(UsageError::new("`--node-url` and `--node-token-file` need `--store`").into()),
+                true => Err(UsageError::new("`--node-url` and `--node-token-file` need `--store`")),
                 false => Ok(None),
             };
         };
