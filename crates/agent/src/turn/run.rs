@@ -20,11 +20,14 @@ use crate::turn_cx::GRACE;
 impl TurnTask {
     /// Runs the turn and records how it ended.
     pub async fn run(mut self, work: Work) -> TurnEnd {
-        let recovered = self.progress.recovered.take().map(|recovered| *recovered);
+        let mut recovered = self.progress.recovered.take().map(|recovered| *recovered);
         self.begin(recovered.as_ref().is_some_and(|recovered| recovered.recorded)).await;
         let answers = matches!(work, Work::Answer(_));
         let done = match work {
-            _ if recovered.as_ref().is_some_and(|recovered| recovered.interrupted) => Err(Failure::Interrupted),
+            work if let Some(recovered) = recovered.take_if(|recovered| recovered.interrupted) => {
+                self.record_unread(work, recovered.inputs).await;
+                Err(Failure::Interrupted)
+            }
             Work::Answer(answer) => {
                 let AnswerWork { input, context, output_schema, labels, budget: _, origin: _ } = *answer;
                 (self.progress.output_schema, self.progress.labels) = (output_schema, labels);

@@ -6,8 +6,9 @@ use loomd_store::rollout::Event;
 
 use super::recovered::{CallState, RecoveredCall, RecoveredTurn};
 use super::task::{Failure, TurnTask};
+use super::work::{TurnInput, Work};
 use crate::given_up::given_up;
-use crate::inbox::Input;
+use crate::inbox::{Input, UserMessageInput};
 use crate::message::message;
 use crate::tool_call::Call;
 use crate::turns::end_event;
@@ -53,6 +54,19 @@ impl TurnTask {
             open |= self.take_queued(Input::User(input)).await?;
         }
         Ok(open)
+    }
+
+    /// Records the input of a turn that does not go on. It was acknowledged.
+    pub(super) async fn record_unread(&mut self, work: Work, given: Vec<UserMessageInput>) {
+        if let Work::Answer(answer) = work
+            && let TurnInput::User(input) = answer.input
+            && !input.content.is_empty()
+        {
+            self.take_input(input).await;
+        }
+        for input in given {
+            self.take_input(input).await;
+        }
     }
 
     /// Records and publishes the end of an item whose outcome is unknown.

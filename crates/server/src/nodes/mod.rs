@@ -312,7 +312,7 @@ impl Ownership for NodeOwnership {
                 }
                 Verdict::Forward(node) => {
                     ticket.answered(node);
-                    Err(Refusal::invalid(format!("thread {id} is loaded by another node")))
+                    Err(Refusal::LeaseLost(format!("thread {id} is loaded by another node")))
                 }
                 Verdict::Refused(answer) => Err(Refusal::failed(refusal(answer))),
                 Verdict::Run { epoch: None } | Verdict::NotOwner => Err(Refusal::failed(refusal(Answer::Unavailable))),
