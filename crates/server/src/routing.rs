@@ -133,7 +133,7 @@ impl Route {
 /// Carries a request out where it belongs; resolves when it is answered.
 pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, request: ClientRequest) {
     // Requests of a connection find their nodes in the order in which they came.
-    let order = links.order().await;
+    let mut order = links.order().await;
     let thread = match &route.target {
         Target::Thread(thread) => Some(*thread),
         Target::Approval(id) => {
@@ -155,8 +155,7 @@ pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, reques
     if links.is_moving(thread) {
         drop(order);
         links.settled(thread).await;
-        let ticket = links.nodes().request(route.by, thread, route.need, route.repeatable);
-        return carry_out(cx, links, &route, request, thread, ticket).await;
+        order = links.order().await;
     }
     let mut need = route.need;
     if need == Need::Owner
