@@ -204,7 +204,10 @@ impl Agent {
     /// Opens the thread that an earlier request with the same key has started.
     pub async fn reopen(&self, claimed: ClaimedThread, caller: Caller, reply: Reply<Opened>) {
         let resolve = self.opener.resolver(ThreadOverrides::default(), Restore::Model, caller.client);
-        self.threads.open_claimed(claimed, false, resolve, caller.subscriber, reply).await;
+        match self.claim_settled(claimed.id, &claimed.lane).await {
+            Ok(claim) => self.threads.open_claimed(claimed, claim, false, resolve, caller.subscriber, reply).await,
+            Err(refusal) => reply(Err(refusal)),
+        }
     }
 
     pub async fn resume(&self, request: ResumeThread, caller: Caller, reply: Reply<Resumed>) {
@@ -221,22 +224,28 @@ impl Agent {
             (Some(items), ..) => ResumeSource::History(items),
             (None, Some(path), _) => ResumeSource::Path(path.into()),
             // The lane is entered before anything that takes time, so that later requests do not overtake this one.
-            (None, None, Ok(id)) => ResumeSource::Id(id, self.threads.lanes.enter(id).await),
+            (None, None, Ok(id)) => {
+                let lane = self.threads.lanes.enter(id).await;
+                match self.claim_settled(id, &lane).await {
+                    Ok(claim) => ResumeSource::Id(id, lane, claim),
+                    Err(refusal) => return reply(Err(refusal)),
+                }
+            }
             (None, None, Err(refusal)) => return reply(Err(refusal)),
         };
         let loaded = match &source {
             ResumeSource::History(_) => None,
             ResumeSource::Path(path) => self.threads.loaded_at(path),
-            ResumeSource::Id(id, _) => Some(*id),
+            ResumeSource::Id(id, ..) => Some(*id),
         };
         let loaded = loaded.and_then(|id| self.threads.profile(id));
-        if let (ResumeSource::Id(id, lane), Some(_), Some(profile)) = (&source, &loaded, &overrides.permissions)
+        if let (ResumeSource::Id(id, lane, _), Some(_), Some(profile)) = (&source, &loaded, &overrides.permissions)
             && let Err(refusal) = self.choose_for_loaded(*id, lane, profile, overrides.sandbox.is_some()).await
         {
             return reply(Err(refusal));
         }
         let pages = match &source {
-            ResumeSource::Id(id, lane) if caller.client.newer || initial_page.is_some() || !include_turns => {
+            ResumeSource::Id(id, lane, _) if caller.client.newer || initial_page.is_some() || !include_turns => {
                 self.threads.resumed_pages(*id, lane, initial_page).await
             }
             _ => ResumedPages::default(),

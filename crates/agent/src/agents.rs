@@ -200,6 +200,7 @@ impl Threads {
             conversation: None,
             position: Some(TreePosition { depth, agent_tree }),
             on_disconnect: OnDisconnect::default(),
+            claim: None,
         };
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));

@@ -92,7 +92,7 @@ impl Threads {
             Source::Path(_) => None,
         };
         match self.claim_thread(of, key, true).await {
-            Ok(claimed) if claimed.exists => self.open_claimed(claimed, true, resolve, subscriber, reply).await,
+            Ok(claimed) if claimed.exists => self.open_claimed(claimed, None, true, resolve, subscriber, reply).await,
             Ok(claimed) => {
                 form.id = Some(claimed.id);
                 self.fork_as(source, form, Some((of, key)), resolve, subscriber, reply).await;
@@ -206,7 +206,17 @@ impl Threads {
             let conversation = Some(Conversation::load(source).await.map_err(unloadable)?);
             let view = View::new(thread, Persistence::Ephemeral);
             return Ok((
-                PreparedThread { meta, view, reader, settings, profile, conversation, position: None, on_disconnect },
+                PreparedThread {
+                    meta,
+                    view,
+                    reader,
+                    settings,
+                    profile,
+                    conversation,
+                    position: None,
+                    on_disconnect,
+                    claim: None,
+                },
                 turns,
             ));
         }
@@ -235,7 +245,17 @@ impl Threads {
         let view = View::new(thread, Persistence::Stored);
         let reader = Some(reader);
         Ok((
-            PreparedThread { meta, view, reader, settings, profile, conversation: None, position: None, on_disconnect },
+            PreparedThread {
+                meta,
+                view,
+                reader,
+                settings,
+                profile,
+                conversation: None,
+                position: None,
+                on_disconnect,
+                claim: None,
+            },
             turns,
         ))
     }

@@ -1,6 +1,7 @@
 //! Which threads this process may load, where several processes share a store.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use loomd_protocol::ThreadStatus;
 use loomd_store::ThreadId;
@@ -21,4 +22,34 @@ pub trait Ownership: Send + Sync {
 
     /// The status of a thread that another process has loaded.
     fn status_elsewhere(&self, id: ThreadId) -> Option<ThreadStatus>;
+}
+
+/// A thread of this process that is about to be loaded. It is let go when this is dropped.
+pub(crate) struct Claim {
+    id: ThreadId,
+    epoch: u64,
+    ownership: Arc<dyn Ownership>,
+    is_loaded: bool,
+}
+
+impl Claim {
+    pub async fn new(ownership: &Arc<dyn Ownership>, id: ThreadId) -> Result<Self, Refusal> {
+        let epoch = ownership.own(id).await?;
+        Ok(Self { id, epoch, ownership: Arc::clone(ownership), is_loaded: false })
+    }
+
+    /// The thread is registered as loaded, and let go when it is unloaded. What was read of it since the claim was made
+    /// is right if it is still owned under this epoch.
+    pub fn loaded(mut self) -> u64 {
+        self.is_loaded = true;
+        self.epoch
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if !self.is_loaded {
+            self.ownership.unloaded(self.id);
+        }
+    }
 }

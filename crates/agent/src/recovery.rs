@@ -11,6 +11,7 @@ use tokio::time::Instant;
 use crate::agent::Agent;
 use crate::lanes::LaneGuard;
 use crate::open::{ClientIdentity, Opener, Restore, ThreadOverrides};
+use crate::ownership::Claim;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
@@ -42,8 +43,8 @@ impl Agent {
             let lane = self.threads().lanes.enter(id).await;
             let (threads, opener, slots) = (self.threads().clone(), Arc::clone(self.opener()), Arc::clone(&slots));
             tokio::spawn(async move {
-                let _slot = slots.acquire().await;
-                if let Err(refusal) = recover(&threads, &opener, id, lane).await {
+                let (_lane, _slot) = (lane, slots.acquire().await);
+                if let Err(refusal) = recover(&threads, &opener, id, None).await {
                     tracing::warn!(thread = %id, %refusal, "the unfinished turn of a thread cannot be taken up");
                 }
             });
@@ -57,39 +58,55 @@ impl Agent {
         self.threads().services.note_turns();
     }
 
-    /// Takes up the unfinished turn of a thread that this process owns, if it has one and is not loaded. The thread must
-    /// not be loaded otherwise when this fails: its next turn would take the place of the unfinished one.
+    /// Takes up the unfinished turn of a thread that several processes share, if it has one and is not loaded. A thread
+    /// without one is let go.
     pub async fn take_up(&self, id: ThreadId) -> Result<(), Refusal> {
         let lane = self.threads().lanes.enter(id).await;
-        if self.threads().is_loaded(id) {
-            return Ok(());
+        self.claim_settled(id, &lane).await.map(drop)
+    }
+
+    /// The claim of a thread that several processes share and that is not loaded. If it has an unfinished turn, the
+    /// thread is loaded with it, and there is no claim.
+    pub(crate) async fn claim_settled(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<Claim>, Refusal> {
+        match self.threads().claim(id, lane).await? {
+            Some(claim) => recover(self.threads(), self.opener(), id, Some(claim)).await,
+            None => Ok(None),
         }
-        recover(self.threads(), self.opener(), id, lane).await
     }
 }
 
-/// Loads a thread and goes on with its turn. The lane is held until the turn runs.
-async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: LaneGuard) -> Result<(), Refusal> {
-    let Some(notes) = threads.store.turn_notes() else { return Ok(()) };
+/// Loads a thread and goes on with its unfinished turn. Gives the claim back when it has none. To be called in the
+/// thread's lane.
+async fn recover(
+    threads: &Threads,
+    opener: &Arc<Opener>,
+    id: ThreadId,
+    claim: Option<Claim>,
+) -> Result<Option<Claim>, Refusal> {
+    let Some(notes) = threads.store.turn_notes() else { return Ok(claim) };
     let lines = notes.read(id).await?;
     if lines.is_empty() {
-        return Ok(());
+        return Ok(claim);
     }
     let Some(unfinished) = UnfinishedTurn::parse(&lines) else {
         tracing::warn!(thread = %id, "the notes about a turn are invalid and are removed");
-        return Ok(notes.remove(id).await?);
+        notes.remove(id).await?;
+        return Ok(claim);
     };
     let stored = match threads.store.find(id, Some(false)).await {
         // Deleted or archived since.
-        Err(Error::NotFound { .. }) => return Ok(notes.remove(id).await?),
+        Err(Error::NotFound { .. }) => {
+            notes.remove(id).await?;
+            return Ok(claim);
+        }
         found => found?,
     };
     let reader = threads.store.open(id).await?;
     if !is_free(&*reader).await? {
         tracing::info!(thread = %id, "another process has the lease of a thread with an unfinished turn");
-        return match threads.services.ownership {
+        return match claim {
             Some(_) => Err(Refusal::LeaseLost(format!("thread {id} is another process's"))),
-            None => Ok(()),
+            None => Ok(None),
         };
     }
     let noted = unfinished.started.thread.clone();
@@ -99,8 +116,9 @@ async fn recover(threads: &Threads, opener: &Arc<Opener>, id: ThreadId, _lane: L
         Box::new(move |basis: Option<Basis<'_>>| resolve(basis).map(|resolved| with_turn_settings(resolved, noted)));
     let (done, loaded) = oneshot::channel();
     let reply: Reply<Opened> = Box::new(move |opened| _ = done.send(opened.map(|_| ())));
-    threads.load_stored(stored, reader, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
-    loaded.await.unwrap_or_else(|_| Err(Refusal::failed("the thread was unloaded")))
+    threads.load_stored(stored, reader, claim, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
+    loaded.await.unwrap_or_else(|_| Err(Refusal::failed("the thread was unloaded")))?;
+    Ok(None)
 }
 
 /// Whether no process has the lease of a thread.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use loomd_protocol::{ContentItem, OnDisconnect, ResponseItem, Thread as WireThread, ThreadStatus};
 use loomd_store::rollout::{Record, UserMessage};
-use loomd_store::{Batch, Durability, Error, Reader, StoredThread, ThreadId};
+use loomd_store::{Batch, Durability, Error, Failure, Reader, StoredThread, ThreadId};
 
 use crate::event::EventId;
 use crate::event_sink::Subscriber;
 use crate::lanes::LaneGuard;
 use crate::message::text_of;
+use crate::ownership::Claim;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
@@ -21,8 +22,8 @@ use crate::{git, history, markers};
 
 /// What is resumed.
 pub(crate) enum ResumeSource {
-    /// A thread, after earlier requests about it.
-    Id(ThreadId, LaneGuard),
+    /// A thread, after earlier requests about it. With the claim if several processes share it and it is not loaded.
+    Id(ThreadId, LaneGuard, Option<Claim>),
     /// A rollout on disk.
     Path(PathBuf),
     /// A new thread with this past.
@@ -41,7 +42,7 @@ impl Threads {
         reply: Reply<Opened>,
     ) {
         let source = match source {
-            Source::Id(id) => ResumeSource::Id(id, self.lanes.enter(id).await),
+            Source::Id(id) => ResumeSource::Id(id, self.lanes.enter(id).await, None),
             Source::Path(path) => ResumeSource::Path(path),
         };
         self.resume_from(source, turns, None, None, resolve, subscriber, reply).await;
@@ -59,17 +60,25 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        let (stored, reader, reply, lane) = match source {
+        let (stored, reader, reply, lane, claim) = match source {
             ResumeSource::History(items) => return self.resume_history(items, resolve, subscriber, reply).await,
-            ResumeSource::Id(id, lane) => {
+            ResumeSource::Id(id, lane, claim) => {
                 if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let reply = self.with_facts(id, reply).await;
                 let Err(reply) = self.join(id, turns, after, on_disconnect, subscriber, reply).await else { return };
+                let claim = match claim {
+                    None => self.claim_finished(id, &lane).await,
+                    claim => Ok(claim),
+                };
+                let claim = match claim {
+                    Ok(claim) => claim,
+                    Err(refusal) => return reply(Err(refusal)),
+                };
                 let opened = async { Ok((self.store.find(id, Some(false)).await?, self.store.open(id).await?)) };
                 match opened.await {
-                    Ok((stored, reader)) => (stored, reader, reply, lane),
+                    Ok((stored, reader)) => (stored, reader, reply, lane, claim),
                     Err(error) => return reply(Err(unloadable(error))),
                 }
             }
@@ -81,7 +90,7 @@ impl Threads {
                     else {
                         return;
                     };
-                    (stored, reader, reply, lane)
+                    (stored, reader, reply, lane, None)
                 }
                 Err(error) => return reply(Err(unloadable_at(&path, error))),
             },
@@ -91,7 +100,7 @@ impl Threads {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let loading = loading(stored, reader, thread, resolved);
+                let loading = PreparedThread { claim, ..loading(stored, reader, thread, resolved) };
                 self.load(loading, vec![subscriber], LoadReason::Resumed { turns, after }, reply);
             }
             Err(refusal) => reply(Err(refusal)),
@@ -104,6 +113,7 @@ impl Threads {
         &self,
         mut stored: StoredThread,
         reader: Arc<dyn Reader>,
+        claim: Option<Claim>,
         resolve: Resolve,
         reason: LoadReason,
         reply: Reply<Opened>,
@@ -112,10 +122,35 @@ impl Threads {
             Ok((resolved, _)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                self.load(loading(stored, reader, thread, resolved), Vec::new(), reason, reply);
+                let loading = PreparedThread { claim, ..loading(stored, reader, thread, resolved) };
+                self.load(loading, Vec::new(), reason, reply);
             }
             Err(refusal) => reply(Err(refusal)),
         }
+    }
+
+    /// Claims a thread that several processes share, once it is no longer being unloaded here. `None` when it is loaded,
+    /// or is this process's alone.
+    pub(crate) async fn claim(&self, id: ThreadId, _lane: &LaneGuard) -> Result<Option<Claim>, Refusal> {
+        let Some(ownership) = &self.services.ownership else { return Ok(None) };
+        self.given_up(id).await;
+        match self.is_loaded(id) {
+            true => Ok(None),
+            false => Claim::new(ownership, id).await.map(Some),
+        }
+    }
+
+    /// The same for a thread without an unfinished turn. One with such a turn must not be loaded without it: its next
+    /// turn would take the place of the unfinished one.
+    async fn claim_finished(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<Claim>, Refusal> {
+        let claim = self.claim(id, lane).await?;
+        if claim.is_some()
+            && let Some(notes) = self.store.turn_notes()
+            && !notes.read(id).await?.is_empty()
+        {
+            return Err(Refusal::LeaseLost(format!("thread {id} has moved; retry")));
+        }
+        Ok(claim)
     }
 
     /// A reply that shows what users added to the thread.
@@ -236,6 +271,7 @@ fn loading(
         conversation: None,
         position: None,
         on_disconnect,
+        claim: None,
     }
 }
 
@@ -252,7 +288,7 @@ pub(crate) fn unloadable_at(path: &Path, error: Error) -> Refusal {
     let reason = match &error {
         Error::Empty { .. } => "empty session file".to_owned(),
         Error::NoSessionMeta { .. } => "failed to parse thread ID from rollout file".to_owned(),
-        Error::Storage { reason, .. } => reason.clone(),
+        Error::Storage { failure, reason, .. } if *failure != Failure::Unreachable => reason.clone(),
         _ => return error.into(),
     };
     Refusal::invalid(format!("failed to load rollout `{}`: {reason}", path.display()))

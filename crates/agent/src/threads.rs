@@ -12,6 +12,7 @@ use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId, WorkStore};
 use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use crate::agent_tree::AgentTree;
 use crate::busy::Busy;
@@ -28,6 +29,7 @@ use crate::hooks::ThreadHooks;
 use crate::lanes::Lanes;
 use crate::let_go::LetGo;
 use crate::mcp::ThreadServers;
+use crate::ownership::Claim;
 use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::services::Services;
@@ -76,6 +78,8 @@ pub(crate) struct LoadedThread {
     pub mcp: Arc<ThreadServers>,
     pub goals: Arc<GoalCx>,
     pub let_go: Arc<LetGo>,
+    /// Cancelled when the thread is unloaded.
+    unloaded: CancellationToken,
 }
 
 /// All threads, as each of them refers to the others. It does not keep them loaded.
@@ -93,6 +97,7 @@ impl WeakThreads {
 struct Registration {
     id: ThreadId,
     threads: Weak<Inner>,
+    unloaded: CancellationToken,
 }
 
 impl Drop for Registration {
@@ -103,6 +108,7 @@ impl Drop for Registration {
                 ownership.unloaded(self.id);
             }
         }
+        self.unloaded.cancel();
     }
 }
 
@@ -128,6 +134,8 @@ pub(crate) struct PreparedThread {
     /// Its position in the tree of agents; `None` for a thread that a client started.
     pub position: Option<TreePosition>,
     pub on_disconnect: OnDisconnect,
+    /// Of a stored thread that several processes share.
+    pub claim: Option<Claim>,
 }
 
 /// The position of an agent in its tree.
@@ -180,6 +188,7 @@ impl Threads {
             conversation: None,
             position: None,
             on_disconnect,
+            claim: None,
         };
         self.load(loading, vec![subscriber], LoadReason::Started { notices }, reply);
     }
@@ -353,6 +362,14 @@ impl Threads {
         loaded.events.subscribers()
     }
 
+    /// Resolves when a thread that is being given up, if it is, is unloaded.
+    pub(crate) async fn given_up(&self, id: ThreadId) {
+        let is_given_up = |loaded: &LoadedThread| loaded.let_go.is_abandoned() || loaded.ops.is_closed();
+        if let Some(loaded) = self.get(id).filter(is_given_up) {
+            loaded.unloaded.cancelled().await;
+        }
+    }
+
     /// The status of every loaded thread.
     pub fn statuses(&self) -> Vec<(ThreadId, ThreadStatus)> {
         self.lock().iter().map(|(id, loaded)| (*id, loaded.view.status())).collect()
@@ -440,7 +457,8 @@ impl Threads {
         first: LoadReason,
         reply: Reply<Opened>,
     ) {
-        let PreparedThread { meta, view, reader, settings, profile, conversation, position, on_disconnect } = loading;
+        let PreparedThread { meta, view, reader, settings, profile, conversation, position, on_disconnect, claim } =
+            loading;
         let role = if position.is_some() { Role::Child } else { Role::Main };
         let TreePosition { depth, agent_tree } =
             position.unwrap_or_else(|| TreePosition { depth: 0, agent_tree: Arc::default() });
@@ -530,6 +548,7 @@ impl Threads {
             watched: None,
         };
         let mut loaded = self.lock();
+        let epoch = claim.map(Claim::loaded);
         if let Some(other) = loaded.get(&id).cloned() {
             drop(loaded);
             let Some(subscriber) = subscriber else { return reply(Err(Refusal::failed("nobody asked for it"))) };
@@ -553,8 +572,10 @@ impl Threads {
             return;
         }
         let (goals, let_go) = (Arc::clone(&thread.goals), Arc::clone(&thread.let_go));
-        let entry = LoadedThread { ops, view, events, profile: loaded_profile, mcp: loaded_mcp, goals, let_go };
-        loaded.insert(id, entry);
+        let unloaded = CancellationToken::new();
+        let registration = Registration { id, threads: Arc::downgrade(&self.0), unloaded: unloaded.clone() };
+        let (profile, mcp) = (loaded_profile, loaded_mcp);
+        loaded.insert(id, LoadedThread { ops, view, events, profile, mcp, goals, let_go, unloaded });
         drop(loaded);
         if role == Role::Main && self.services.replayed.is_none() {
             let extensions = &thread.profile.extensions;
@@ -562,8 +583,7 @@ impl Threads {
             extensions.prepare_bundled();
             thread.watched = Some(self.skill_changes.watch(id, &extensions.skill_roots));
         }
-        let registration = Registration { id, threads: Arc::downgrade(&self.0) };
-        tokio::spawn(thread.run(first, reply, queue, registration));
+        tokio::spawn(thread.run(first, epoch, reply, queue, registration));
     }
 
     /// The thread in a file, if the store keeps threads in files.

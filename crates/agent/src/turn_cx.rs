@@ -16,7 +16,7 @@ use loomd_protocol::{
 use loomd_store::rollout::{
     CompletedItem, Error, Event, ItemCompleted, Record, TaskComplete, TokenUsage as StoredUsage, TurnTimes,
 };
-use loomd_store::{Durability, Error as StoreError, Position, ThreadId};
+use loomd_store::{Durability, Error as StoreError, Failure, Position, ThreadId};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
@@ -485,8 +485,10 @@ impl TurnCx {
     fn broke(&self, error: &StoreError) {
         tracing::error!(thread = %self.thread_id, %error, "a record could not be written");
         self.log.broken.lock().get_or_insert_with(|| error.to_string());
-        if matches!(error, StoreError::StaleLease { .. }) && self.let_go.is_shared() {
-            // Another process has the thread: nothing more is shown.
+        let is_lost =
+            matches!(error, StoreError::StaleLease { .. } | StoreError::Storage { failure: Failure::Unreachable, .. });
+        if is_lost && self.let_go.is_shared() {
+            // Another process goes on with the turn: nothing more is shown.
             self.events.silence();
             self.let_go.abandon();
         }

@@ -330,11 +330,7 @@ impl NodeHost for App {
 
     fn let_go(self: Arc<Self>, id: ThreadId) {
         tokio::spawn(async move {
-            let is_loaded = self.threads().is_loaded(id);
             let subscribers = self.threads().let_go(id).await;
-            if !is_loaded && let Some(nodes) = &self.nodes {
-                NodeOwnership(Arc::clone(nodes)).unloaded(id);
-            }
             // Clients of this node are told that it drains.
             self.tell_released(id, &subscribers);
         });
@@ -344,11 +340,6 @@ impl NodeHost for App {
         tokio::spawn(async move {
             if let Err(refusal) = self.agent.take_up(id).await {
                 tracing::warn!(thread = %id, %refusal, "the unfinished turn of a thread cannot be taken up");
-            }
-            if !self.threads().is_loaded(id)
-                && let Some(nodes) = &self.nodes
-            {
-                NodeOwnership(Arc::clone(nodes)).unloaded(id);
             }
         });
     }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use loomd_agent::Refusal;
 use loomd_ownership::{Answer, Need, NodeId};
 use loomd_protocol::{Call, ClientRequest, RpcError, call};
 use loomd_store::{RequestKey, ThreadId};
@@ -11,14 +10,12 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tracing::warn;
 use uuid::Uuid;
 
 use crate::context::Context;
 use crate::dispatch::dispatch;
 use crate::link::{Links, Outcome};
 use crate::nodes::{NOT_OWNER, Requester, Ticket, Verdict, refusal};
-use crate::refusals::wire_error;
 
 /// Methods that name a thread and concern what this node keeps beside it, or what every node reads from the store.
 const LOCAL: [&str; 12] = [
@@ -182,16 +179,6 @@ async fn carry_out(
     loop {
         match ticket.next().await {
             Verdict::Run { epoch: Some(_) } => {
-                if route.need == Need::Owner
-                    && !cx.app.threads().is_loaded(thread)
-                    && let Err(refusal) = cx.app.agent.take_up(thread).await
-                {
-                    warn!(%thread, %refusal, "the unfinished turn of a thread cannot be taken up");
-                    // Without its turn the thread would show it as interrupted, and a next one would take its place.
-                    if !matches!(refusal, Refusal::Invalid(_)) {
-                        return cx.answer.refuse(&wire_error(refusal));
-                    }
-                }
                 if route.method == call::ThreadResume::METHOD {
                     links.unfollow(thread);
                 }

@@ -4,6 +4,7 @@
 //! A node registers its session and renews it by itself. Another process, or a node that has none, gets one when it
 //! first takes a lease, and this module renews it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -35,11 +36,18 @@ const REGISTER: &str = "
 pub(crate) struct Sessions {
     pub ttl: Duration,
     current: tokio::sync::Mutex<Option<Uuid>>,
+    /// Whether a node has registered one.
+    is_node: AtomicBool,
 }
 
 impl Sessions {
     pub fn new(ttl: Duration) -> Self {
-        Self { ttl, current: tokio::sync::Mutex::new(None) }
+        Self { ttl, current: tokio::sync::Mutex::new(None), is_node: AtomicBool::new(false) }
+    }
+
+    /// Whether this process is a node: it writes only what it owns.
+    pub fn is_node(&self) -> bool {
+        self.is_node.load(Ordering::Relaxed)
     }
 
     /// The session that leases are taken for, if there is one.
@@ -66,6 +74,7 @@ impl Sessions {
 
     /// Registers the session of a node, which renews it by itself. Leases are taken for it from now on.
     pub async fn register(&self, database: &Database, session: Uuid, node: &NodeFacts) -> Result<()> {
+        self.is_node.store(true, Ordering::Relaxed);
         let mut current = self.current.lock().await;
         self.insert(database, session, node).await?;
         *current = Some(session);

@@ -71,8 +71,10 @@ impl PostgresNotes {
     /// Makes a change; whether the thread had notes before.
     async fn change(&self, id: ThreadId, change: Change, lines: &[u8]) -> Result<bool> {
         let inner = &self.0;
-        let Some(ownership) = inner.ownerships.get(id) else {
-            return self.change_unowned(id, change, lines).await;
+        let ownership = match inner.ownerships.get(id) {
+            Some(ownership) => ownership,
+            None if inner.sessions.is_node() => return Err(Error::StaleLease { id }),
+            None => return self.change_unowned(id, change, lines).await,
         };
         ownership.check(id)?;
         let mut last = ownership.notes.lock().await;

@@ -737,7 +737,9 @@ impl Thread {
             match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,
                 // It is noted, and the next owner begins with it.
-                Err((Refusal::LeaseLost(_), _)) if self.let_go.is_shared() => return self.let_go.abandon(),
+                Err((Refusal::LeaseLost(_) | Refusal::Failed(_), _)) if self.let_go.is_shared() => {
+                    return self.let_go.abandon();
+                }
                 Err((refusal, _)) => self.publish_not_started(turn_id, Some(refusal)).await,
             }
         }

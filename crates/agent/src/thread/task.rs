@@ -53,16 +53,25 @@ enum Next {
 
 impl Thread {
     /// Publishes that the thread is loaded, then serves requests until it is unloaded. `registration` is dropped before
-    /// the unloading is published, and also when the task panics.
+    /// the unloading is published, and also when the task panics. What was read of the thread is right only under the
+    /// `epoch` of its claim.
     pub async fn run(
         mut self,
         first: LoadReason,
+        epoch: Option<u64>,
         reply: Reply<Opened>,
         mut ops: mpsc::Receiver<Op>,
         registration: impl Drop,
     ) {
         let owned = match &self.services.ownership {
-            Some(ownership) => ownership.own(self.id).await.map(|epoch| self.events.begin_at(epoch)),
+            Some(ownership) => match ownership.own(self.id).await {
+                Ok(now) if epoch.is_none_or(|epoch| epoch == now) => {
+                    self.events.begin_at(now);
+                    Ok(())
+                }
+                Ok(_) => Err(Refusal::LeaseLost(format!("thread {} has moved while it was loaded; retry", self.id))),
+                Err(refusal) => Err(refusal),
+            },
             None => Ok(()),
         };
         let required = match owned {

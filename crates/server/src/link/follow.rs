@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::followed::Seen;
-use super::{Link, Links, Moving, Outcome, PendingKind, catch_up};
+use super::{Link, LinkId, Links, Moving, Outcome, PendingKind, catch_up};
 use crate::nodes::{Requester, Ticket, Verdict};
 
 /// How long a node for a thread is looked for. Then the client is told that the thread is closed.
@@ -38,15 +38,15 @@ impl Links {
     pub(super) fn lost(self: &Arc<Self>, link: &Arc<Link>) {
         self.withdraw_requests(link);
         let threads: Vec<ThreadId> =
-            self.followed.lock().iter().filter(|(_, followed)| followed.node == link.node).map(|(id, _)| *id).collect();
+            self.followed.lock().iter().filter(|(_, followed)| followed.link == link.id).map(|(id, _)| *id).collect();
         for thread in threads {
-            self.move_thread(link.node, thread);
+            self.move_thread(link.id, thread);
         }
     }
 
-    /// A thread that the client follows is no longer a node's.
-    pub(super) fn move_thread(self: &Arc<Self>, from: NodeId, thread: ThreadId) {
-        if self.followed.lock().get(&thread).is_none_or(|followed| followed.node != from) {
+    /// A thread that the client follows does not come from a link any more.
+    pub(super) fn move_thread(self: &Arc<Self>, from: LinkId, thread: ThreadId) {
+        if self.followed.lock().get(&thread).is_none_or(|followed| followed.link != from) {
             return;
         }
         let settled = CancellationToken::new();
@@ -71,7 +71,7 @@ impl Links {
             }
             let moved = links.moving.lock().remove(&thread);
             settled.cancel();
-            // The node that was found may be lost by now.
+            // The link that it was found at may be lost by now.
             if let Some(lost) = moved.and_then(|moving| moving.again) {
                 links.move_thread(lost, thread);
             }
@@ -152,12 +152,6 @@ impl Links {
 
     /// Goes on with a thread that this node has taken over.
     async fn follow_here(self: &Arc<Self>, thread: ThreadId) -> Attempt {
-        if let Err(refusal) = self.app.agent.take_up(thread).await {
-            warn!(%thread, %refusal, "the unfinished turn of a thread cannot be taken up");
-            if !matches!(refusal, Refusal::Invalid(_)) {
-                return Attempt::Again;
-            }
-        }
         let Some(handshake) = self.handshake.get() else { return Attempt::Failed("the client is gone".into()) };
         let caller =
             Caller { client: Arc::clone(&handshake.client.identity), subscriber: Subscriber(self.connection.0) };
@@ -176,6 +170,7 @@ impl Links {
                 info!(%thread, "a thread that a client follows was taken over");
                 Attempt::Done
             }
+            Ok(Err(Refusal::LeaseLost(_) | Refusal::Failed(_))) => Attempt::Again,
             Ok(Err(refusal)) => Attempt::Failed(refusal.to_string()),
             Err(_) => Attempt::Again,
         }

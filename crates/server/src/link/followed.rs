@@ -3,16 +3,17 @@
 
 use std::collections::HashSet;
 
-use loomd_ownership::NodeId;
 use loomd_protocol::{ThreadItem, Turn, TurnStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::LinkId;
+
 /// A thread of another node that a client has subscribed to.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Followed {
-    /// The node that sends its events.
-    pub node: NodeId,
+    /// The link that its events come from.
+    pub link: LinkId,
     /// The id of the last event, if the client is sent ids.
     pub last_event: Option<String>,
     pub seen: Seen,

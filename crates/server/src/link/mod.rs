@@ -12,7 +12,7 @@ mod relay;
 mod session;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use loomd_console::Role;
@@ -41,6 +41,7 @@ pub(crate) struct Links {
     /// Known after the client's handshake.
     handshake: OnceLock<Handshake>,
     links: Mutex<HashMap<NodeId, Arc<Link>>>,
+    next_link: AtomicU64,
     followed: Mutex<HashMap<ThreadId, Followed>>,
     /// Threads that have lost their node.
     moving: Mutex<HashMap<ThreadId, Moving>>,
@@ -55,9 +56,13 @@ pub(crate) struct Links {
 struct Moving {
     /// Cancelled when there is another node, or none.
     settled: CancellationToken,
-    /// A node that was lost meanwhile.
-    again: Option<NodeId>,
+    /// The link that it was found at was lost meanwhile.
+    again: Option<LinkId>,
 }
+
+/// One link of a connection. A next link to the same node is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct LinkId(u64);
 
 /// What the client has said in its handshake.
 struct Handshake {
@@ -76,6 +81,7 @@ struct Asked {
 
 /// A connection to another node for one client.
 pub(crate) struct Link {
+    id: LinkId,
     node: NodeId,
     queue: mpsc::UnboundedSender<Outgoing>,
     pending: Mutex<HashMap<i64, Pending>>,
@@ -137,6 +143,7 @@ impl Links {
             is_remote,
             handshake: OnceLock::new(),
             links: Mutex::default(),
+            next_link: AtomicU64::new(0),
             followed: Mutex::default(),
             moving: Mutex::default(),
             asked: Mutex::default(),

@@ -121,7 +121,7 @@ impl Links {
         // A thread that can be resumed has turns; this client is not shown them.
         let is_partial = method == "thread/resume" && opened.thread.turns.is_empty();
         let seen = Seen { is_partial, ..Seen::of_snapshot(&opened.thread.turns, &opened.open_item_ids) };
-        let followed = Followed { node: link.node, last_event: opened.event_id, seen };
+        let followed = Followed { link: link.id, last_event: opened.event_id, seen };
         self.followed.lock().insert(id, followed);
     }
 
@@ -140,7 +140,7 @@ impl Links {
             Some(before) => (before.last_event, before.seen),
             None => (opened.event_id, Seen::of_snapshot(&opened.thread.turns, &opened.open_item_ids)),
         };
-        self.followed.lock().insert(thread, Followed { node: link.node, last_event, seen });
+        self.followed.lock().insert(thread, Followed { link: link.id, last_event, seen });
     }
 
     fn notified(
@@ -158,17 +158,22 @@ impl Links {
         let thread = thread_id.parse::<ThreadId>().ok();
         if method == RELEASED {
             if let Some(thread) = thread {
-                self.move_thread(link.node, thread);
+                self.move_thread(link.id, thread);
             }
             return;
         }
         if let Some(thread) = thread {
             let mut followed = self.followed.lock();
-            if let Some(followed) = followed.get_mut(&thread).filter(|followed| followed.node == link.node) {
-                followed.seen.note(method, params);
-                if let Some(event_id) = event_id {
-                    followed.last_event = Some(event_id.to_owned());
+            match followed.get_mut(&thread) {
+                Some(followed) if followed.link == link.id => {
+                    followed.seen.note(method, params);
+                    if let Some(event_id) = event_id {
+                        followed.last_event = Some(event_id.to_owned());
+                    }
                 }
+                // The client gets the thread's events from another link.
+                Some(_) if event_id.is_some() => return,
+                _ => {}
             }
             if method == "thread/closed" {
                 followed.remove(&thread);

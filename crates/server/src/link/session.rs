@@ -1,7 +1,7 @@
 //! One link: it connects, makes the client's handshake, and passes messages on in both directions until either side
 //! ends or the node is gone.
 
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use axum::http::HeaderValue;
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tracing::debug;
 
-use super::{Link, Links, Outgoing};
+use super::{Link, LinkId, Links, Outgoing};
 use crate::limits;
 use crate::nodes::KnownNode;
 use crate::upstream::{ConnectError, HEADER_LINK, HEADER_NODE, HEADER_REMOTE, HEADER_ROLE, Upstream, UpstreamSocket};
@@ -31,6 +31,7 @@ impl Links {
         }
         let (queue, outgoing) = mpsc::unbounded_channel();
         let link = Arc::new(Link {
+            id: LinkId(self.next_link.fetch_add(1, Ordering::Relaxed)),
             node,
             queue,
             pending: Mutex::default(),
