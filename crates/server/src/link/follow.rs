@@ -1,7 +1,6 @@
 //! What becomes of the threads that a client follows when their node is lost: this node takes a thread over, or follows
 //! it at its new node. Either way the client is sent what it has missed, and the events go on.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,11 +11,11 @@ use loomd_store::ThreadId;
 use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::followed::Seen;
-use super::{Link, LinkId, Links, Moving, Outcome, PendingKind, catch_up};
+use super::following::LinkId;
+use super::{Link, Links, Outcome, PendingKind, catch_up};
 use crate::nodes::{Requester, Ticket, Verdict};
 
 /// How long a node for a thread is looked for. Then the client is told that the thread is closed.
@@ -37,8 +36,7 @@ impl Links {
     /// A link has ended.
     pub(super) fn lost(self: &Arc<Self>, link: &Arc<Link>) {
         self.withdraw_requests(link);
-        let threads: Vec<ThreadId> =
-            self.followed.lock().iter().filter(|(_, followed)| followed.link == link.id).map(|(id, _)| *id).collect();
+        let threads = self.following.lock().of_link(link.id);
         for thread in threads {
             self.move_thread(link.id, thread);
         }
@@ -46,16 +44,8 @@ impl Links {
 
     /// A thread that the client follows does not come from a link any more.
     pub(super) fn move_thread(self: &Arc<Self>, from: LinkId, thread: ThreadId) {
-        if self.followed.lock().get(&thread).is_none_or(|followed| followed.link != from) {
+        if !self.following.lock().lose(thread, from) {
             return;
-        }
-        let settled = CancellationToken::new();
-        match self.moving.lock().entry(thread) {
-            Entry::Occupied(mut entry) => {
-                entry.get_mut().again = Some(from);
-                return;
-            }
-            Entry::Vacant(entry) => _ = entry.insert(Moving { settled: settled.clone(), again: None }),
         }
         let links = Arc::clone(self);
         tokio::spawn(async move {
@@ -65,14 +55,12 @@ impl Links {
             };
             if let Err(reason) = followed {
                 warn!(%thread, reason, "a thread that a client follows has no node");
-                links.followed.lock().remove(&thread);
+                links.following.lock().unfollow(thread);
                 let closed = ThreadClosedNotification { thread_id: thread.to_string() };
                 links.notify(ServerNotification::ThreadClosed(closed));
             }
-            let moved = links.moving.lock().remove(&thread);
-            settled.cancel();
-            // The link that it was found at may be lost by now.
-            if let Some(lost) = moved.and_then(|moving| moving.again) {
+            let lost = links.following.lock().moved(thread);
+            if let Some(lost) = lost {
                 links.move_thread(lost, thread);
             }
         });
@@ -124,7 +112,7 @@ impl Links {
 
     /// Follows a thread at another node; `None` when the next verdict says where it is.
     async fn follow_at(self: &Arc<Self>, ticket: &Ticket, node: NodeId, thread: ThreadId) -> Option<Attempt> {
-        let last_event = self.followed.lock().get(&thread).and_then(|followed| followed.last_event.clone());
+        let last_event = self.following.lock().get(thread).and_then(|followed| followed.last_event.clone());
         let params = match last_event {
             Some(last) => json!({ "threadId": thread.to_string(), "afterEvent": last }),
             None => json!({ "threadId": thread.to_string() }),
@@ -177,7 +165,7 @@ impl Links {
     }
 
     fn follows_here(&self, thread: ThreadId, opened: &Opened) {
-        let Some(followed) = self.followed.lock().remove(&thread) else { return };
+        let Some(followed) = self.following.lock().unfollow(thread) else { return };
         self.catch_up(thread, &followed.seen, &opened.thread.turns, &opened.open_items);
     }
 

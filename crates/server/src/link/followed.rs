@@ -7,7 +7,7 @@ use loomd_protocol::{ThreadItem, Turn, TurnStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::LinkId;
+use super::following::LinkId;
 
 /// A thread of another node that a client has subscribed to.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,6 +8,7 @@
 mod catch_up;
 mod follow;
 mod followed;
+mod following;
 mod relay;
 mod session;
 
@@ -28,7 +29,7 @@ use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::nodes::Nodes;
 use crate::outbound::OutboundQueue;
-use followed::Followed;
+use following::{Following, LinkId};
 
 /// The links of a connection.
 pub(crate) struct Links {
@@ -42,27 +43,13 @@ pub(crate) struct Links {
     handshake: OnceLock<Handshake>,
     links: Mutex<HashMap<NodeId, Arc<Link>>>,
     next_link: AtomicU64,
-    followed: Mutex<HashMap<ThreadId, Followed>>,
-    /// Threads that have lost their node.
-    moving: Mutex<HashMap<ThreadId, Moving>>,
+    following: Mutex<Following>,
     /// The server requests of other nodes, by the id that the client knows.
     asked: Mutex<HashMap<i64, Asked>>,
     /// Held while the node of a request is looked for.
     order: tokio::sync::Mutex<()>,
     ended: CancellationToken,
 }
-
-/// A thread that has lost its node.
-struct Moving {
-    /// Cancelled when there is another node, or none.
-    settled: CancellationToken,
-    /// The link that it was found at was lost meanwhile.
-    again: Option<LinkId>,
-}
-
-/// One link of a connection. A next link to the same node is another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LinkId(u64);
 
 /// What the client has said in its handshake.
 struct Handshake {
@@ -144,8 +131,7 @@ impl Links {
             handshake: OnceLock::new(),
             links: Mutex::default(),
             next_link: AtomicU64::new(0),
-            followed: Mutex::default(),
-            moving: Mutex::default(),
+            following: Mutex::default(),
             asked: Mutex::default(),
             order: tokio::sync::Mutex::default(),
             ended: CancellationToken::new(),
@@ -203,12 +189,12 @@ impl Links {
 
     /// Whether a thread that the client follows has lost its node.
     pub fn is_moving(&self, thread: ThreadId) -> bool {
-        self.moving.lock().contains_key(&thread)
+        self.following.lock().is_moving(thread)
     }
 
     /// Resolves when a thread that the client follows has a node again, or none; at once if it never lost it.
     pub async fn settled(&self, thread: ThreadId) {
-        let settled = self.moving.lock().get(&thread).map(|moving| moving.settled.clone());
+        let settled = self.following.lock().settled(thread);
         if let Some(settled) = settled {
             tokio::select! {
                 () = settled.cancelled() => {}
@@ -219,7 +205,7 @@ impl Links {
 
     /// The client follows a thread at no other node any more: it subscribes to it here, or has unsubscribed.
     pub fn unfollow(&self, thread: ThreadId) {
-        self.followed.lock().remove(&thread);
+        self.following.lock().unfollow(thread);
     }
 
     /// The client is gone.

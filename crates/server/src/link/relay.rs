@@ -121,8 +121,7 @@ impl Links {
         // A thread that can be resumed has turns; this client is not shown them.
         let is_partial = method == "thread/resume" && opened.thread.turns.is_empty();
         let seen = Seen { is_partial, ..Seen::of_snapshot(&opened.thread.turns, &opened.open_item_ids) };
-        let followed = Followed { link: link.id, last_event: opened.event_id, seen };
-        self.followed.lock().insert(id, followed);
+        self.following.lock().follow(id, Followed { link: link.id, last_event: opened.event_id, seen });
     }
 
     /// Sends the client what it has missed of a thread, which goes on at this link from now on.
@@ -131,16 +130,12 @@ impl Links {
             Ok(opened) => opened,
             Err(error) => return warn!(%error, %thread, "the answer of another node cannot be read"),
         };
-        let before = self.followed.lock().get(&thread).cloned();
-        let complete = opened.replay.as_deref() == Some("complete");
-        if !complete && let Some(before) = &before {
-            self.catch_up(thread, &before.seen, &opened.thread.turns, &opened.open_item_ids);
+        let OpenedThread { thread: ThreadWithTurns { turns, .. }, event_id, open_item_ids, replay } = opened;
+        let is_complete = replay.as_deref() == Some("complete");
+        let before = self.following.lock().found(thread, link.id, event_id, &turns, &open_item_ids, is_complete);
+        if let Some(seen) = before {
+            self.catch_up(thread, &seen, &turns, &open_item_ids);
         }
-        let (last_event, seen) = match before.filter(|_| complete) {
-            Some(before) => (before.last_event, before.seen),
-            None => (opened.event_id, Seen::of_snapshot(&opened.thread.turns, &opened.open_item_ids)),
-        };
-        self.followed.lock().insert(thread, Followed { link: link.id, last_event, seen });
     }
 
     fn notified(
@@ -162,22 +157,10 @@ impl Links {
             }
             return;
         }
-        if let Some(thread) = thread {
-            let mut followed = self.followed.lock();
-            match followed.get_mut(&thread) {
-                Some(followed) if followed.link == link.id => {
-                    followed.seen.note(method, params);
-                    if let Some(event_id) = event_id {
-                        followed.last_event = Some(event_id.to_owned());
-                    }
-                }
-                // The client gets the thread's events from another link.
-                Some(_) if event_id.is_some() => return,
-                _ => {}
-            }
-            if method == "thread/closed" {
-                followed.remove(&thread);
-            }
+        if let Some(thread) = thread
+            && !self.following.lock().note(link.id, thread, method, params, event_id)
+        {
+            return;
         }
         match method {
             "serverRequest/resolved" => self.resolved(link, text),

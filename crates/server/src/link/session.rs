@@ -14,7 +14,8 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tracing::debug;
 
-use super::{Link, LinkId, Links, Outgoing};
+use super::following::LinkId;
+use super::{Link, Links, Outgoing};
 use crate::limits;
 use crate::nodes::KnownNode;
 use crate::upstream::{ConnectError, HEADER_LINK, HEADER_NODE, HEADER_REMOTE, HEADER_ROLE, Upstream, UpstreamSocket};
