@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{
     Answer, Appended, Batch, Durability, Error, Failure, FileBacked, FileStore, GitPatch, Lease, ListQuery, Page,
-    Position, Reader, Store, StoredThread, ThreadId, Window, WorkStore, Writer,
+    Position, Reader, Store, StoredThread, ThreadId, TurnNotes, Window, WorkStore, Writer,
 };
 
 pub struct FaultyStore {
@@ -79,6 +79,10 @@ impl Reader for FaultyReader {
 }
 
 impl Store for FaultyStore {
+    fn turn_notes(&self) -> Option<&dyn TurnNotes> {
+        self.files.turn_notes()
+    }
+
     fn create(&self, id: ThreadId, created: Timestamp) -> Arc<dyn Reader> {
         self.faulty(self.files.create(id, created))
     }

@@ -8,6 +8,7 @@ mod faulty;
 mod hooks;
 mod joining;
 mod persistence;
+mod shared;
 mod spending;
 mod tool_outputs;
 mod wires;

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use loomd_agent::{
-    Approval, Audience, Event, EventId, EventKind, EventSink, Metering, NewThread, Opened, Profile, Refusal, Reply,
-    Resolve, ResolvedSettings, SendFuture, Services, Settings, Subscriber, Threads,
+    Approval, Audience, Event, EventId, EventKind, EventSink, Metering, NewThread, Opened, Ownership, Profile, Refusal,
+    Reply, Resolve, ResolvedSettings, SendFuture, Services, Settings, Subscriber, Threads,
 };
 use loomd_config::{LoadRequest, Overrides};
 use loomd_exec::Environment;
@@ -49,6 +49,11 @@ impl World {
 
     /// A world with additional configuration.
     pub async fn with(config: &str) -> Self {
+        Self::shared(config, None).await
+    }
+
+    /// One of several processes that share the threads.
+    pub async fn shared(config: &str, ownership: Option<Arc<dyn Ownership>>) -> Self {
         let model = ScriptedModel::start().await;
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
         let received = Arc::new(ReceivedEvents::default());
@@ -57,7 +62,7 @@ impl World {
         let mut environment = Environment::of_this_process();
         // Commands must not read the shell profile of the user who runs the test.
         environment.set("HOME", home.user().to_string_lossy());
-        let services = Services::new(home.path(), Http::new(&|_| None), environment);
+        let services = Services::new(home.path(), Http::new(&|_| None), environment).with_ownership(ownership);
         let metering = Arc::clone(&services.metering);
         let threads = Threads::new(
             Arc::clone(&store) as Arc<dyn Store>,
