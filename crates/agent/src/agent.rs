@@ -26,6 +26,7 @@ use crate::fork::{ForkBoundary, ForkForm};
 use crate::goals::GoalLimits;
 use crate::idempotency::ClaimedThread;
 use crate::lanes::LaneGuard;
+use crate::loading::NewThread;
 use crate::mcp::{self, McpServices, StatusDetail};
 use crate::metering::Metering;
 use crate::open::{
@@ -38,7 +39,7 @@ use crate::resumed::{InitialPage, Resumed, ResumedPages};
 use crate::services::Services;
 use crate::settings::Profile;
 use crate::thread::{Opened, Reply};
-use crate::threads::{NewThread, Source, Threads};
+use crate::threads::{Source, Threads};
 use crate::turn_requests::{check_environments, parse_id, review_target};
 
 /// What an agent is made of.

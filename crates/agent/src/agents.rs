@@ -13,8 +13,9 @@ use tokio::sync::oneshot;
 use crate::agent_tree::AgentTree;
 use crate::fork::copy_lines;
 use crate::host::{AgentTask, ChildThread, HostFuture, ItemEnded, ThreadHost, ToolHost};
+use crate::loading::{PreparedThread, TreePosition};
 use crate::thread::{LoadReason, Op, Opened, Reply};
-use crate::threads::{PreparedThread, Threads, TreePosition, WeakThreads};
+use crate::threads::{Threads, WeakThreads};
 use crate::turn_origin::TurnOrigin;
 use crate::view::{Persistence, View};
 

@@ -10,13 +10,14 @@ use crate::conversation::Conversation;
 use crate::event_sink::Subscriber;
 use crate::git;
 use crate::history;
+use crate::loading::{PreparedThread, new_meta};
 use crate::message::message;
 use crate::prompts;
 use crate::refusal::Refusal;
 use crate::resume::{unloadable, unloadable_at};
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, new_meta};
+use crate::threads::{Source, Threads};
 use crate::turns::{Turns, full, interrupt_open};
 use crate::view::{Persistence, View};
 

@@ -17,6 +17,10 @@ pub trait Ownership: Send + Sync {
     /// the thread.
     fn own(&self, id: ThreadId) -> Owning<'_>;
 
+    /// Whether what this process owns is its own still, as far as it knows without asking. When it says so, no other process
+    /// has written to those threads until now.
+    fn is_live(&self) -> bool;
+
     /// The thread is no longer loaded, or could not be loaded.
     fn unloaded(&self, id: ThreadId);
 

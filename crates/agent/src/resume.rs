@@ -10,12 +10,13 @@ use loomd_store::{Batch, Durability, Error, Failure, Reader, StoredThread, Threa
 use crate::event::EventId;
 use crate::event_sink::Subscriber;
 use crate::lanes::LaneGuard;
+use crate::loading::{PreparedThread, new_meta};
 use crate::message::text_of;
 use crate::ownership::Claim;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
-use crate::threads::{PreparedThread, Source, Threads, new_meta};
+use crate::threads::{Source, Threads};
 use crate::turns::full;
 use crate::view::{Persistence, View};
 use crate::{git, history, markers};

@@ -131,12 +131,14 @@ impl Checks<'_> {
                 What::Shown { connection, thread, after, items } => {
                     last.insert((*connection, thread), *after);
                     place.remove(&(*connection, thread));
-                    let shown = items.iter().flatten().filter_map(|item| places.get(&(&**thread, item)));
-                    if !shown.is_sorted() {
-                        found.push((
-                            thread,
-                            format!("[{connection}] was shown items in another order than they are stored"),
-                        ));
+                    let shown: Vec<_> = items
+                        .iter()
+                        .flatten()
+                        .filter_map(|item| Some((places.get(&(&**thread, item))?, &item.name)))
+                        .collect();
+                    let swapped = shown.windows(2).find(|pair| pair[0].0 > pair[1].0);
+                    if let Some([(_, one), (_, other)]) = swapped {
+                        found.push((thread, format!("[{connection}] was shown {one:?} before {other:?}")));
                     }
                 }
                 What::Event(seen) => {

@@ -9,8 +9,8 @@ use loomd_store::rollout::{Event, Record};
 use loomd_store::{Enqueued, Goal, QueuedMessage};
 use tokio::time::Instant;
 
+use super::launching::{in_progress, new_turn_id};
 use super::op::Reply;
-use super::running::{in_progress, new_turn_id};
 use super::state::Thread;
 use crate::event_sink::Subscriber;
 use crate::goals::{

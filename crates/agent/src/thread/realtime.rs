@@ -13,8 +13,8 @@ use loomd_protocol::{
 };
 use loomd_realtime::{Closing, Event, Input, InputQueue, Session, Usage};
 
+use super::launching::new_turn_id;
 use super::op::{RealtimeRequest, Reply};
-use super::running::new_turn_id;
 use super::state::Thread;
 use crate::realtime::{ConnectCx, RealtimeSession};
 use crate::refusal::{MAX_INPUT_CHARS, Refusal};

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use jiff::Timestamp;
 use loomd_protocol::{OnDisconnect, ResponseItem, ThreadItem};
 
+use super::launching::new_turn_id;
 use super::noting::TakenUp;
-use super::running::new_turn_id;
 use super::running_turn::QueuedTurn;
 use super::state::Thread;
 use crate::message::message;

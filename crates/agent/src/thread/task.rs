@@ -5,28 +5,22 @@ use std::time::Duration;
 
 use loomd_protocol::{
     OnDisconnect, ServerNotification, Thread as WireThread, ThreadClosedNotification, ThreadNameUpdatedNotification,
-    ThreadReplayReason, ThreadStartedNotification, ThreadTokenUsageUpdatedNotification, ThreadUnsubscribeStatus,
-    Turn as WireTurn, TurnStatus,
+    ThreadReplayReason, ThreadStartedNotification, ThreadUnsubscribeStatus,
 };
-use loomd_store::rollout::{AgentStatus, Event, Record, ThreadRolledBack, TokenCount, TokenUsage, TokenUsageInfo};
-use loomd_store::{Batch, Durability, Reader, Store, ThreadId};
+use loomd_store::ThreadId;
+use loomd_store::rollout::AgentStatus;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use uuid::Uuid;
 
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
-use super::running::in_progress;
 use super::running_turn::RunningTurn;
 use super::state::Thread;
-use crate::event::{EventId, MissedEvents};
+use crate::event::MissedEvents;
 use crate::event_sink::Subscriber;
-use crate::history::{self, ReadTurns};
 use crate::project_doc::ProjectDocs;
 use crate::realtime::RealtimeSession;
 use crate::refusal::Refusal;
-use crate::turn::usage;
 use crate::turn_notes::UnfinishedTurn;
-use crate::turns::{full, interrupt_open};
 use crate::view::Persistence;
 
 /// How long an idle thread keeps its conversation in memory. It is read again when needed.
@@ -253,12 +247,6 @@ impl Thread {
         self.recover(unfinished).await
     }
 
-    fn opened(&self, thread: WireThread) -> Opened {
-        let instruction_sources = Arc::clone(&self.instruction_sources);
-        let settings = self.settings.clone();
-        Opened { thread, settings, instruction_sources, event_id: None, missed: None, open_items: Vec::new() }
-    }
-
     /// Finds the instruction files of the working directory.
     async fn find_instruction_sources(&self) -> Arc<[String]> {
         let (home, cwd) = (self.services.home.clone(), self.settings.cwd.clone());
@@ -406,43 +394,6 @@ impl Thread {
         self.unload_delay.filter(|_| self.is_idle() && self.events.subscribers().is_empty())
     }
 
-    /// Sends a client the snapshot of the thread and subscribes it. The running turn goes on, and publishes, while the
-    /// history is read.
-    async fn join(&mut self, subscriber: Subscriber, turns: bool, after: Option<EventId>, reply: Reply<Opened>) {
-        let read = match self.read_turns(turns).await {
-            Ok(read) => read,
-            Err(refusal) => return reply(Err(refusal)),
-        };
-        let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
-        let (join, status) = self.events.join(subscriber, turn_id, after, || self.view.status()).await;
-        // Reads only the records that were added since the first read.
-        let shown = self.stored(read).await;
-        let join = join.hold().await;
-        match shown {
-            Ok(mut thread) => {
-                thread.status = status;
-                let mut open_items = join.open_items();
-                if let Some(turn) = self.running_turn(&mut thread.turns) {
-                    join.show(turn);
-                    let is_shown = |id: &&String| turn.items.iter().any(|item| item.id() == id.as_str());
-                    open_items.extend(self.recovered_calls.iter().filter(|id| !is_shown(id)).cloned());
-                }
-                self.unload_delay = None;
-                let (event_id, missed) = (Some(join.at()), join.missed());
-                reply(Ok(Opened { event_id, missed, open_items, ..self.opened(thread) }));
-                join.subscribe().await;
-                // A client that missed no event knows the goal.
-                if missed != Some(MissedEvents::Follow) {
-                    self.notify_goal(subscriber).await;
-                }
-            }
-            Err(refusal) => {
-                reply(Err(refusal));
-                join.refuse().await;
-            }
-        }
-    }
-
     /// Ends the running turn before the thread is unloaded.
     pub(super) async fn stop_turns(&mut self) {
         for queued in std::mem::take(&mut self.queued) {
@@ -502,169 +453,12 @@ impl Thread {
         Ok(self.elicitations)
     }
 
-    /// Records that the last turns are rolled back. The rollout keeps their records.
-    async fn roll_back(&mut self, turns: u32, reply: Reply<WireThread>) {
-        match self.take_back(turns).await {
-            Ok((thread, usage)) => {
-                if let Some(usage) = usage {
-                    self.publish_usage(usage).await;
-                }
-                reply(Ok(thread));
-            }
-            Err(refusal) => reply(Err(refusal)),
-        }
-    }
-
-    async fn take_back(&mut self, turns: u32) -> Result<(WireThread, Option<TokenUsageInfo>), Refusal> {
-        if self.running.is_some() {
-            return Err(Refusal::invalid("Cannot rollback while a turn is in progress."));
-        }
-        match self.view.persistence() {
-            Persistence::Stored => {}
-            Persistence::Ephemeral => {
-                return Err(Refusal::invalid("thread rollback requires a persisted rollout path"));
-            }
-            Persistence::Pending => {
-                let path = self.view.path().unwrap_or_default();
-                return Err(Refusal::invalid(format!(
-                    "failed to load rollout `{path}` for rollback replay: No such file or directory (os error 2)"
-                )));
-            }
-        }
-        // The conversation has changed.
-        self.memory = None;
-        let reader = self.reader()?;
-        let usage = history::last_usage(reader).await?;
-        let mut batch = Batch::new();
-        batch.push(&Record::EventMsg(Event::ThreadRolledBack(ThreadRolledBack { num_turns: turns })))?;
-        reader.writer().await?.append(batch, Durability::Synced).await?;
-        let thread = self.show(true).await?;
-        let usage = match usage {
-            Some(usage) => Some(self.record_usage(usage, &thread.turns).await?),
-            None => None,
-        };
-        Ok((thread, usage))
-    }
-
-    /// Records the usage after a rollback: the total stays, the last usage is estimated from what is left.
-    pub(super) async fn record_usage(
-        &self,
-        mut usage: TokenUsageInfo,
-        left: &[WireTurn],
-    ) -> Result<TokenUsageInfo, Refusal> {
-        usage.last_token_usage = TokenUsage { total_tokens: estimate(left), ..TokenUsage::default() };
-        let count = TokenCount { info: Some(usage), rate_limits: None };
-        let mut batch = Batch::new();
-        batch.push(&Record::EventMsg(Event::TokenCount(count)))?;
-        self.reader()?.writer().await?.append(batch, Durability::Synced).await?;
-        Ok(usage)
-    }
-
-    /// The thread's records. Fails when it is ephemeral.
-    pub(crate) fn reader(&self) -> Result<&dyn Reader, Refusal> {
-        self.reader.as_deref().ok_or_else(|| Refusal::no_rollout(self.id))
-    }
-
-    /// The thread as it is now.
-    pub(super) async fn show(&self, with_turns: bool) -> Result<WireThread, Refusal> {
-        let turns = self.read_turns(with_turns).await?;
-        let mut thread = self.stored(turns).await?;
-        if let Some(turn) = self.running_turn(&mut thread.turns) {
-            // An item may be recorded and not yet published as completed.
-            let mut open = self.events.open_items(&turn.id);
-            open.retain(|item| turn.items.iter().all(|written| written.id() != item.id()));
-            turn.items.extend(open);
-        }
-        Ok(thread)
-    }
-
-    /// Shows the thread as it is right after some event, without a subscription.
-    async fn show_at(&self, with_turns: bool, reply: Reply<(WireThread, EventId)>) {
-        let read = match self.read_turns(with_turns).await {
-            Ok(read) => read,
-            Err(refusal) => return reply(Err(refusal)),
-        };
-        let turn_id = self.running.as_ref().map(RunningTurn::turn_id);
-        let (join, status) = self.events.join(Subscriber::NONE, turn_id, None, || self.view.status()).await;
-        let shown = self.stored(read).await;
-        let join = join.hold().await;
-        reply(shown.map(|mut thread| {
-            thread.status = status;
-            if let Some(turn) = self.running_turn(&mut thread.turns) {
-                join.show(turn);
-            }
-            (thread, join.at())
-        }));
-        join.refuse().await;
-    }
-
-    /// The turns in the rollout so far, if they are wanted.
-    async fn read_turns(&self, wanted: bool) -> Result<Option<ReadTurns>, Refusal> {
-        if !wanted {
-            return Ok(None);
-        }
-        if self.view.persistence() != Persistence::Stored {
-            return Err(Refusal::no_rollout(self.id));
-        }
-        let mut turns = ReadTurns::new(self.id);
-        turns.read_on(self.reader()?).await?;
-        Ok(Some(turns))
-    }
-
-    /// The thread as it is now, with the turns that were read and what the rollout got since. Items that are open are
-    /// not in it.
-    async fn stored(&self, turns: Option<ReadTurns>) -> Result<WireThread, Refusal> {
-        let mut thread = self.view.thread();
-        if self.view.persistence() != Persistence::Stored {
-            add_side_facts(&*self.store, self.id, &mut thread).await?;
-            return Ok(thread);
-        }
-        let status = thread.status.clone();
-        let stored = self.store.find(self.id, None).await?;
-        thread = stored.to_wire(&self.settings.model_provider);
-        thread.status = status;
-        self.view.dress(&mut thread);
-        if let Some(mut turns) = turns {
-            turns.read_on(self.reader()?).await?;
-            thread.turns = turns.finish();
-            match &self.running {
-                None => interrupt_open(&mut thread.turns),
-                // Its start may not be written yet.
-                Some(running) if thread.turns.iter().all(|turn| turn.id != running.turn_id()) => {
-                    let started_at = Some(running.cx.started.at.as_second());
-                    thread.turns.push(WireTurn { started_at, ..in_progress(running.turn_id().to_owned()) });
-                }
-                Some(_) => {}
-            }
-            full(&mut thread.turns);
-        }
-        Ok(thread)
-    }
-
-    /// The running turn, if it is among these. It is in progress until its end is published.
-    fn running_turn<'t>(&self, turns: &'t mut [WireTurn]) -> Option<&'t mut WireTurn> {
-        let running = self.running.as_ref()?;
-        let turn = turns.iter_mut().rfind(|turn| turn.id == running.turn_id())?;
-        turn.status = TurnStatus::InProgress;
-        Some(turn)
-    }
-
     pub(crate) async fn publish_status(&self) {
         self.view.publish(&self.events).await;
     }
 
     async fn publish_started(&self, thread: WireThread) {
         self.broadcast(ServerNotification::ThreadStarted(ThreadStartedNotification { thread: Box::new(thread) })).await;
-    }
-
-    async fn publish_usage(&self, usage: TokenUsageInfo) {
-        let updated = ThreadTokenUsageUpdatedNotification {
-            thread_id: self.id.to_string(),
-            // It belongs to no turn, but the field is required.
-            turn_id: Uuid::new_v5(self.id.as_uuid(), b"rollback").to_string(),
-            token_usage: usage::wire(&usage),
-        };
-        self.events.publish(ServerNotification::ThreadTokenUsageUpdated(updated)).await;
     }
 
     pub(super) async fn broadcast(&self, notification: ServerNotification) {
@@ -680,46 +474,9 @@ async fn sleep_until(instant: Option<Instant>) {
     }
 }
 
-/// The name and the changed git facts of a thread of which no rollout is stored.
-pub(crate) async fn add_side_facts(
-    store: &dyn Store,
-    id: ThreadId,
-    thread: &mut WireThread,
-) -> loomd_store::Result<()> {
-    thread.name = store.name(id).await?;
-    if let Some(patch) = store.git_patch(id).await? {
-        thread.git_info = patch.apply(thread.git_info.take());
-    }
-    Ok(())
-}
-
 pub(crate) fn name_updated(id: ThreadId, name: String) -> ServerNotification {
     ServerNotification::ThreadNameUpdated(ThreadNameUpdatedNotification {
         thread_id: id.to_string(),
         thread_name: Some(name),
     })
-}
-
-/// Four bytes a token, over the texts of the items.
-fn estimate(turns: &[WireTurn]) -> i64 {
-    use loomd_protocol::{ThreadItem, UserInput};
-    let bytes: usize = turns
-        .iter()
-        .flat_map(|turn| &turn.items)
-        .map(|item| match item {
-            ThreadItem::AgentMessage { text, .. } | ThreadItem::Plan { text, .. } => text.len(),
-            ThreadItem::UserMessage { content, .. } => content
-                .iter()
-                .map(|input| match input {
-                    UserInput::Text { text, .. } => text.len(),
-                    _ => 0,
-                })
-                .sum(),
-            ThreadItem::CommandExecution { command, aggregated_output, .. } => {
-                command.len() + aggregated_output.as_ref().map_or(0, String::len)
-            }
-            _ => 0,
-        })
-        .sum();
-    i64::try_from(bytes / 4).unwrap_or(i64::MAX)
 }

@@ -16,6 +16,8 @@ struct Owner {
     /// Another process has the thread between any two looks at it.
     moves: AtomicBool,
     is_owned: AtomicBool,
+    /// This process was paused for too long.
+    is_late: AtomicBool,
 }
 
 impl Ownership for Owner {
@@ -25,6 +27,10 @@ impl Ownership for Owner {
         }
         self.is_owned.store(true, Ordering::Relaxed);
         Box::pin(std::future::ready(Ok(self.epoch.load(Ordering::Relaxed))))
+    }
+
+    fn is_live(&self) -> bool {
+        !self.is_late.load(Ordering::Relaxed)
     }
 
     fn unloaded(&self, _: ThreadId) {
@@ -81,4 +87,14 @@ async fn a_thread_that_cannot_be_read_is_not_kept() {
     let (world, _) = unloaded_thread(&owner).await;
     assert!(resume(&world, ThreadId::new()).await.is_err());
     assert!(!owner.is_owned.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_process_that_was_paused_for_too_long_does_not_show_what_another_may_have_written() {
+    let owner = Arc::new(Owner::default());
+    let (world, id) = unloaded_thread(&owner).await;
+    assert!(resume(&world, id).await.is_ok());
+    owner.is_late.store(true, Ordering::Relaxed);
+    assert!(matches!(resume(&world, id).await, Err(Refusal::LeaseLost(_))));
+    assert!(matches!(world.threads.read(id, true, "").await, Err(Refusal::LeaseLost(_))));
 }

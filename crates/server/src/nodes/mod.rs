@@ -320,6 +320,10 @@ impl Ownership for NodeOwnership {
         })
     }
 
+    fn is_live(&self) -> bool {
+        self.0.live.is_live()
+    }
+
     fn unloaded(&self, id: ThreadId) {
         self.0.input(Input::Unloaded { thread: bits(id) });
     }
