@@ -47,6 +47,11 @@ impl LetGo {
         self.abandoned.is_cancelled()
     }
 
+    /// Resolves when the thread is given up at once. Cancel-safe.
+    pub async fn abandoned(&self) {
+        self.abandoned.cancelled().await;
+    }
+
     /// To be called by a turn before each step. Never resolves once the thread is to be given up.
     pub async fn before_step(&self) {
         if self.wanted.is_cancelled() {
@@ -61,21 +66,16 @@ impl LetGo {
         pending::<()>().await;
     }
 
-    /// Resolves when the thread is to stop without a word. Cancel-safe.
+    /// Resolves when a thread that is to be given up has reached its next step, or is not to be waited for any longer.
+    /// Cancel-safe.
     pub async fn due(&self, turn_runs: bool) {
-        let between_steps = async {
-            self.wanted.cancelled().await;
-            if turn_runs {
-                let since = self.since.get().copied().unwrap_or_else(Instant::now);
-                tokio::select! {
-                    () = self.at_step.notified() => {}
-                    () = sleep_until(since + STEP_LIMIT) => {}
-                }
+        self.wanted.cancelled().await;
+        if turn_runs {
+            let since = self.since.get().copied().unwrap_or_else(Instant::now);
+            tokio::select! {
+                () = self.at_step.notified() => {}
+                () = sleep_until(since + STEP_LIMIT) => {}
             }
-        };
-        tokio::select! {
-            () = self.abandoned.cancelled() => {}
-            () = between_steps => {}
         }
     }
 }

@@ -9,7 +9,7 @@ use loomd_protocol::{
 };
 use loomd_store::ThreadId;
 use loomd_store::rollout::AgentStatus;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::op::{Elicit, LoadReason, Op, Opened, Reply};
@@ -38,11 +38,14 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long killed commands may take to end when their thread is unloaded.
 const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whether the thread stays loaded.
-#[derive(PartialEq, Eq)]
+/// What becomes of the thread.
 enum Next {
     Stay,
     Unload,
+    /// It is unloaded for a request, which is told then.
+    Close(oneshot::Sender<()>),
+    /// Another process goes on with it.
+    GiveUp,
 }
 
 impl Thread {
@@ -101,60 +104,24 @@ impl Thread {
         } else if forked {
             self.publish_forked_goal().await;
         }
-        let mut closed = None;
-        loop {
-            let unloads_after = self.unloads_after();
+        let closed = loop {
             let let_go = Arc::clone(&self.let_go);
-            let op = tokio::select! {
-                () = let_go.due(self.running.is_some()) => {
+            let next = tokio::select! {
+                biased;
+                // What it was doing may wait for a store that does not answer.
+                () = let_go.abandoned() => Next::GiveUp,
+                next = self.next(&mut ops) => next,
+            };
+            match next {
+                Next::Stay => {}
+                Next::Unload => break None,
+                Next::Close(done) => break Some(done),
+                Next::GiveUp => {
                     ops.close();
                     return self.give_up(registration).await;
                 }
-                ended = RunningTurn::ended(&mut self.running) => {
-                    if self.let_go.is_abandoned() {
-                        self.running = None;
-                        ops.close();
-                        return self.give_up(registration).await;
-                    }
-                    self.turn_ended(ended).await;
-                    continue;
-                }
-                event = RealtimeSession::next(&mut self.realtime) => {
-                    self.realtime_event(event).await;
-                    continue;
-                }
-                op = ops.recv() => op,
-                () = sleep_until(self.wake_at), if self.wake_at.is_some() => {
-                    self.wake_at = None;
-                    self.begin_idle_work().await;
-                    continue;
-                }
-                () = tokio::time::sleep(unloads_after.unwrap_or_default()), if unloads_after.is_some() => {
-                    break;
-                }
-                () = tokio::time::sleep(WRITE_RETRY_DELAY), if self.can_retry_writes() => {
-                    self.retry_writes().await;
-                    continue;
-                }
-                () = tokio::time::sleep(IDLE_MEMORY_TIMEOUT), if self.can_forget() => {
-                    self.memory = None;
-                    self.events.forget_recent();
-                    continue;
-                }
-            };
-            match op {
-                None => break,
-                Some(Op::Close(done)) => {
-                    closed = Some(done);
-                    break;
-                }
-                Some(op) => {
-                    if self.serve(op).await == Next::Unload {
-                        break;
-                    }
-                }
             }
-        }
+        };
         self.closing = true;
         self.end_realtime().await;
         self.stop_turns().await;
@@ -178,6 +145,35 @@ impl Thread {
                 self.broadcast(ServerNotification::ThreadClosed(closed)).await;
             }
         }
+    }
+
+    /// Does what comes next: a request, or what is due. Not to be dropped before it is done, unless the thread is given up.
+    async fn next(&mut self, ops: &mut mpsc::Receiver<Op>) -> Next {
+        let unloads_after = self.unloads_after();
+        let let_go = Arc::clone(&self.let_go);
+        tokio::select! {
+            () = let_go.due(self.running.is_some()) => return Next::GiveUp,
+            ended = RunningTurn::ended(&mut self.running) => self.turn_ended(ended).await,
+            event = RealtimeSession::next(&mut self.realtime) => self.realtime_event(event).await,
+            op = ops.recv() => return match op {
+                None => Next::Unload,
+                Some(Op::Close(done)) => Next::Close(done),
+                Some(op) => self.serve(op).await,
+            },
+            () = sleep_until(self.wake_at), if self.wake_at.is_some() => {
+                self.wake_at = None;
+                self.begin_idle_work().await;
+            }
+            () = tokio::time::sleep(unloads_after.unwrap_or_default()), if unloads_after.is_some() => {
+                return Next::Unload;
+            }
+            () = tokio::time::sleep(WRITE_RETRY_DELAY), if self.can_retry_writes() => self.retry_writes().await,
+            () = tokio::time::sleep(IDLE_MEMORY_TIMEOUT), if self.can_forget() => {
+                self.memory = None;
+                self.events.forget_recent();
+            }
+        }
+        Next::Stay
     }
 
     /// Ends without a word and without a record: another process goes on with the thread, and with its turn. Its
@@ -280,7 +276,7 @@ impl Thread {
             }
             Op::Leave { subscriber, ends, reply, left } => {
                 let next = self.leave(subscriber, ends, reply).await;
-                if next == Next::Unload {
+                if matches!(next, Next::Unload) {
                     self.left = Some(left);
                 }
                 return next;
