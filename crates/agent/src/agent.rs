@@ -205,8 +205,8 @@ impl Agent {
     /// Opens the thread that an earlier request with the same key has started.
     pub async fn reopen(&self, claimed: ClaimedThread, caller: Caller, reply: Reply<Opened>) {
         let resolve = self.opener.resolver(ThreadOverrides::default(), Restore::Model, caller.client);
-        match self.claim_settled(claimed.id, &claimed.lane).await {
-            Ok(claim) => self.threads.open_claimed(claimed, claim, false, resolve, caller.subscriber, reply).await,
+        match self.own_settled(claimed.id, &claimed.lane).await {
+            Ok(owned) => self.threads.open_claimed(claimed, owned, false, resolve, caller.subscriber, reply).await,
             Err(refusal) => reply(Err(refusal)),
         }
     }
@@ -227,8 +227,8 @@ impl Agent {
             // The lane is entered before anything that takes time, so that later requests do not overtake this one.
             (None, None, Ok(id)) => {
                 let lane = self.threads.lanes.enter(id).await;
-                match self.claim_settled(id, &lane).await {
-                    Ok(claim) => ResumeSource::Id(id, lane, claim),
+                match self.own_settled(id, &lane).await {
+                    Ok(owned) => ResumeSource::Id(id, lane, owned),
                     Err(refusal) => return reply(Err(refusal)),
                 }
             }

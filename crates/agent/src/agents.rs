@@ -201,7 +201,7 @@ impl Threads {
             conversation: None,
             position: Some(TreePosition { depth, agent_tree }),
             on_disconnect: OnDisconnect::default(),
-            claim: None,
+            owned: None,
         };
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));

@@ -216,7 +216,7 @@ impl Threads {
                     conversation,
                     position: None,
                     on_disconnect,
-                    claim: None,
+                    owned: None,
                 },
                 turns,
             ));
@@ -255,7 +255,7 @@ impl Threads {
                 conversation: None,
                 position: None,
                 on_disconnect,
-                claim: None,
+                owned: None,
             },
             turns,
         ))

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::event_sink::Subscriber;
 use crate::lanes::LaneGuard;
-use crate::ownership::Claim;
+use crate::ownership::OwnedThread;
 use crate::refusal::{Refusal, key_field};
 use crate::resume::ResumeSource;
 use crate::settings::Resolve;
@@ -100,7 +100,7 @@ impl Threads {
     pub(crate) async fn open_claimed(
         &self,
         claimed: ClaimedThread,
-        claim: Option<Claim>,
+        owned: Option<OwnedThread>,
         turns: bool,
         resolve: Resolve,
         subscriber: Subscriber,
@@ -109,7 +109,7 @@ impl Threads {
         let ClaimedThread { id, lane, .. } = claimed;
         let turns = turns && !matches!(self.persistence(id), Some((Persistence::Pending | Persistence::Ephemeral, _)));
         if let Err(reply) = self.join(id, turns, None, None, subscriber, reply).await {
-            self.resume_from(ResumeSource::Id(id, lane, claim), turns, None, None, resolve, subscriber, reply).await;
+            self.resume_from(ResumeSource::Id(id, lane, owned), turns, None, None, resolve, subscriber, reply).await;
         }
     }
 }

@@ -21,7 +21,7 @@ use crate::guard::Guard;
 use crate::hooks::ThreadHooks;
 use crate::let_go::LetGo;
 use crate::mcp::ThreadServers;
-use crate::ownership::Claim;
+use crate::ownership::OwnedThread;
 use crate::refusal::Refusal;
 use crate::settings::{Profile, ResolvedSettings, Settings};
 use crate::thread::{LoadReason, Memory, Op, Opened, Reply, Thread};
@@ -76,7 +76,7 @@ pub(crate) struct PreparedThread {
     pub position: Option<TreePosition>,
     pub on_disconnect: OnDisconnect,
     /// Of a stored thread that several processes share.
-    pub claim: Option<Claim>,
+    pub owned: Option<OwnedThread>,
 }
 
 /// The position of an agent in its tree.
@@ -105,7 +105,7 @@ impl Threads {
             conversation: None,
             position: None,
             on_disconnect,
-            claim: None,
+            owned: None,
         };
         self.load(loading, vec![subscriber], LoadReason::Started { notices }, reply);
     }
@@ -118,7 +118,7 @@ impl Threads {
         first: LoadReason,
         reply: Reply<Opened>,
     ) {
-        let PreparedThread { meta, view, reader, settings, profile, conversation, position, on_disconnect, claim } =
+        let PreparedThread { meta, view, reader, settings, profile, conversation, position, on_disconnect, owned } =
             loading;
         let role = if position.is_some() { Role::Child } else { Role::Main };
         let TreePosition { depth, agent_tree } =
@@ -209,7 +209,7 @@ impl Threads {
             watched: None,
         };
         let mut loaded = self.lock();
-        let epoch = claim.map(Claim::loaded);
+        let epoch = owned.map(OwnedThread::loaded);
         if let Some(other) = loaded.get(&id).cloned() {
             drop(loaded);
             let Some(subscriber) = subscriber else { return reply(Err(Refusal::failed("nobody asked for it"))) };

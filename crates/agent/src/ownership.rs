@@ -29,28 +29,28 @@ pub trait Ownership: Send + Sync {
 }
 
 /// A thread of this process that is about to be loaded. It is let go when this is dropped.
-pub(crate) struct Claim {
+pub(crate) struct OwnedThread {
     id: ThreadId,
     epoch: u64,
     ownership: Arc<dyn Ownership>,
     is_loaded: bool,
 }
 
-impl Claim {
+impl OwnedThread {
     pub async fn new(ownership: &Arc<dyn Ownership>, id: ThreadId) -> Result<Self, Refusal> {
         let epoch = ownership.own(id).await?;
         Ok(Self { id, epoch, ownership: Arc::clone(ownership), is_loaded: false })
     }
 
-    /// The thread is registered as loaded, and let go when it is unloaded. What was read of it since the claim was made
-    /// is right if it is still owned under this epoch.
+    /// The thread is registered as loaded, and let go when it is unloaded. What was read of it since it is owned
+    /// is right as long as it is owned under this epoch.
     pub fn loaded(mut self) -> u64 {
         self.is_loaded = true;
         self.epoch
     }
 }
 
-impl Drop for Claim {
+impl Drop for OwnedThread {
     fn drop(&mut self) {
         if !self.is_loaded {
             self.ownership.unloaded(self.id);

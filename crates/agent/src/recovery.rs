@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::agent::Agent;
 use crate::lanes::LaneGuard;
 use crate::open::{ClientIdentity, Opener, Restore, ThreadOverrides};
-use crate::ownership::Claim;
+use crate::ownership::OwnedThread;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
@@ -62,49 +62,49 @@ impl Agent {
     /// without one is let go.
     pub async fn take_up(&self, id: ThreadId) -> Result<(), Refusal> {
         let lane = self.threads().lanes.enter(id).await;
-        self.claim_settled(id, &lane).await.map(drop)
+        self.own_settled(id, &lane).await.map(drop)
     }
 
-    /// The claim of a thread that several processes share and that is not loaded. If it has an unfinished turn, the
-    /// thread is loaded with it, and there is no claim.
-    pub(crate) async fn claim_settled(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<Claim>, Refusal> {
-        match self.threads().claim(id, lane).await? {
-            Some(claim) => recover(self.threads(), self.opener(), id, Some(claim)).await,
+    /// Takes a thread that several processes share and that is not loaded. `None` when it is loaded, with its unfinished
+    /// turn if it has one.
+    pub(crate) async fn own_settled(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
+        match self.threads().own(id, lane).await? {
+            Some(owned) => recover(self.threads(), self.opener(), id, Some(owned)).await,
             None => Ok(None),
         }
     }
 }
 
-/// Loads a thread and goes on with its unfinished turn. Gives the claim back when it has none. To be called in the
+/// Loads a thread and goes on with its unfinished turn. Gives the thread back when it has none. To be called in the
 /// thread's lane.
 async fn recover(
     threads: &Threads,
     opener: &Arc<Opener>,
     id: ThreadId,
-    claim: Option<Claim>,
-) -> Result<Option<Claim>, Refusal> {
-    let Some(notes) = threads.store.turn_notes() else { return Ok(claim) };
+    owned: Option<OwnedThread>,
+) -> Result<Option<OwnedThread>, Refusal> {
+    let Some(notes) = threads.store.turn_notes() else { return Ok(owned) };
     let lines = notes.read(id).await?;
     if lines.is_empty() {
-        return Ok(claim);
+        return Ok(owned);
     }
     let Some(unfinished) = UnfinishedTurn::parse(&lines) else {
         tracing::warn!(thread = %id, "the notes about a turn are invalid and are removed");
         notes.remove(id).await?;
-        return Ok(claim);
+        return Ok(owned);
     };
     let stored = match threads.store.find(id, Some(false)).await {
         // Deleted or archived since.
         Err(Error::NotFound { .. }) => {
             notes.remove(id).await?;
-            return Ok(claim);
+            return Ok(owned);
         }
         found => found?,
     };
     let reader = threads.store.open(id).await?;
     if !is_free(&*reader).await? {
         tracing::info!(thread = %id, "another process has the lease of a thread with an unfinished turn");
-        return match claim {
+        return match owned {
             Some(_) => Err(Refusal::LeaseLost(format!("thread {id} is another process's"))),
             None => Ok(None),
         };
@@ -116,7 +116,7 @@ async fn recover(
         Box::new(move |basis: Option<Basis<'_>>| resolve(basis).map(|resolved| with_turn_settings(resolved, noted)));
     let (done, loaded) = oneshot::channel();
     let reply: Reply<Opened> = Box::new(move |opened| _ = done.send(opened.map(|_| ())));
-    threads.load_stored(stored, reader, claim, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
+    threads.load_stored(stored, reader, owned, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
     loaded.await.unwrap_or_else(|_| Err(Refusal::failed("the thread was unloaded")))?;
     Ok(None)
 }

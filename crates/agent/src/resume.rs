@@ -12,7 +12,7 @@ use crate::event_sink::Subscriber;
 use crate::lanes::LaneGuard;
 use crate::loading::{PreparedThread, new_meta};
 use crate::message::text_of;
-use crate::ownership::Claim;
+use crate::ownership::OwnedThread;
 use crate::refusal::Refusal;
 use crate::settings::{Basis, Resolve, ResolvedSettings};
 use crate::thread::{LoadReason, Opened, Reply};
@@ -23,8 +23,8 @@ use crate::{git, history, markers};
 
 /// What is resumed.
 pub(crate) enum ResumeSource {
-    /// A thread, after earlier requests about it. With the claim if several processes share it and it is not loaded.
-    Id(ThreadId, LaneGuard, Option<Claim>),
+    /// A thread, after earlier requests about it. Owned if several processes share it and it is not loaded.
+    Id(ThreadId, LaneGuard, Option<OwnedThread>),
     /// A rollout on disk.
     Path(PathBuf),
     /// A new thread with this past.
@@ -61,25 +61,25 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        let (stored, reader, reply, lane, claim) = match source {
+        let (stored, reader, reply, lane, owned) = match source {
             ResumeSource::History(items) => return self.resume_history(items, resolve, subscriber, reply).await,
-            ResumeSource::Id(id, lane, claim) => {
+            ResumeSource::Id(id, lane, owned) => {
                 if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let reply = self.with_facts(id, reply).await;
                 let Err(reply) = self.join(id, turns, after, on_disconnect, subscriber, reply).await else { return };
-                let claim = match claim {
-                    None => self.claim_finished(id, &lane).await,
-                    claim => Ok(claim),
+                let owned = match owned {
+                    None => self.own_finished(id, &lane).await,
+                    owned => Ok(owned),
                 };
-                let claim = match claim {
-                    Ok(claim) => claim,
+                let owned = match owned {
+                    Ok(owned) => owned,
                     Err(refusal) => return reply(Err(refusal)),
                 };
                 let opened = async { Ok((self.store.find(id, Some(false)).await?, self.store.open(id).await?)) };
                 match opened.await {
-                    Ok((stored, reader)) => (stored, reader, reply, lane, claim),
+                    Ok((stored, reader)) => (stored, reader, reply, lane, owned),
                     Err(error) => return reply(Err(unloadable(error))),
                 }
             }
@@ -101,7 +101,7 @@ impl Threads {
             Ok((resolved, turns)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let loading = PreparedThread { claim, ..loading(stored, reader, thread, resolved) };
+                let loading = PreparedThread { owned, ..loading(stored, reader, thread, resolved) };
                 self.load(loading, vec![subscriber], LoadReason::Resumed { turns, after }, reply);
             }
             Err(refusal) => reply(Err(refusal)),
@@ -114,7 +114,7 @@ impl Threads {
         &self,
         mut stored: StoredThread,
         reader: Arc<dyn Reader>,
-        claim: Option<Claim>,
+        owned: Option<OwnedThread>,
         resolve: Resolve,
         reason: LoadReason,
         reply: Reply<Opened>,
@@ -123,35 +123,35 @@ impl Threads {
             Ok((resolved, _)) => {
                 let mut thread = self.wire(&stored, &resolved.settings.model_provider);
                 thread.status = ThreadStatus::Idle;
-                let loading = PreparedThread { claim, ..loading(stored, reader, thread, resolved) };
+                let loading = PreparedThread { owned, ..loading(stored, reader, thread, resolved) };
                 self.load(loading, Vec::new(), reason, reply);
             }
             Err(refusal) => reply(Err(refusal)),
         }
     }
 
-    /// Claims a thread that several processes share, once it is no longer being unloaded here. `None` when it is loaded,
+    /// Takes a thread that several processes share, once it is no longer being unloaded here. `None` when it is loaded,
     /// or is this process's alone.
-    pub(crate) async fn claim(&self, id: ThreadId, _lane: &LaneGuard) -> Result<Option<Claim>, Refusal> {
+    pub(crate) async fn own(&self, id: ThreadId, _lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
         let Some(ownership) = &self.services.ownership else { return Ok(None) };
         self.given_up(id).await;
         match self.is_loaded(id) {
             true => Ok(None),
-            false => Claim::new(ownership, id).await.map(Some),
+            false => OwnedThread::new(ownership, id).await.map(Some),
         }
     }
 
     /// The same for a thread without an unfinished turn. One with such a turn must not be loaded without it: its next
     /// turn would take the place of the unfinished one.
-    async fn claim_finished(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<Claim>, Refusal> {
-        let claim = self.claim(id, lane).await?;
-        if claim.is_some()
+    async fn own_finished(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
+        let owned = self.own(id, lane).await?;
+        if owned.is_some()
             && let Some(notes) = self.store.turn_notes()
             && !notes.read(id).await?.is_empty()
         {
             return Err(Refusal::LeaseLost(format!("thread {id} has moved; retry")));
         }
-        Ok(claim)
+        Ok(owned)
     }
 
     /// A reply that shows what users added to the thread.
@@ -272,7 +272,7 @@ fn loading(
         conversation: None,
         position: None,
         on_disconnect,
-        claim: None,
+        owned: None,
     }
 }
 

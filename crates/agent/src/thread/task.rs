@@ -50,8 +50,8 @@ enum Next {
 
 impl Thread {
     /// Publishes that the thread is loaded, then serves requests until it is unloaded. `registration` is dropped before
-    /// the unloading is published, and also when the task panics. What was read of the thread is right only under the
-    /// `epoch` of its claim.
+    /// the unloading is published, and also when the task panics. What was read of the thread is right only
+    /// under this epoch.
     pub async fn run(
         mut self,
         first: LoadReason,

@@ -28,7 +28,7 @@ impl From<Answer> for Outcome {
 
 /// Something that a client wants done.
 #[derive(Debug)]
-pub struct Wish {
+pub struct ClientRequest {
     pub client: u64,
     pub thread: Thread,
     pub need: Need,
@@ -63,7 +63,7 @@ struct Acknowledged {
 
 #[derive(Default)]
 pub struct Clients {
-    pub wishes: Vec<Wish>,
+    pub requests: Vec<ClientRequest>,
     by_key: BTreeMap<RequestKey, usize>,
     keys: u128,
     numbers: u64,
@@ -73,7 +73,7 @@ impl Clients {
     pub fn add(&mut self, client: u64, thread: Thread, need: Need, repeatable: bool) -> usize {
         let (waiting, over, sent) = (Vec::new(), None, None);
         let key = RequestKey(0);
-        self.wishes.push(Wish {
+        self.requests.push(ClientRequest {
             client,
             thread,
             need,
@@ -87,34 +87,34 @@ impl Clients {
             ran_there: false,
             runs: 0,
         });
-        let wish = self.wishes.len() - 1;
-        self.renew_key(wish);
-        wish
+        let wanted = self.requests.len() - 1;
+        self.renew_key(wanted);
+        wanted
     }
 
-    fn renew_key(&mut self, wish: usize) {
+    fn renew_key(&mut self, wanted: usize) {
         self.keys += 1;
-        self.wishes[wish].key = RequestKey(self.keys);
-        (self.wishes[wish].resent, self.wishes[wish].runs) = (false, 0);
-        self.by_key.insert(RequestKey(self.keys), wish);
+        self.requests[wanted].key = RequestKey(self.keys);
+        (self.requests[wanted].resent, self.requests[wanted].runs) = (false, 0);
+        self.by_key.insert(RequestKey(self.keys), wanted);
     }
 
     /// A node runs a request. Returns what it needs, and whether it is repeatable.
     pub fn runs(&mut self, key: RequestKey) -> (Need, bool) {
-        let wish = &mut self.wishes[self.by_key[&key]];
-        wish.runs += u32::from(wish.key == key);
-        (wish.need, wish.repeatable)
+        let wanted = &mut self.requests[self.by_key[&key]];
+        wanted.runs += u32::from(wanted.key == key);
+        (wanted.need, wanted.repeatable)
     }
 
-    pub fn sent(&mut self, wish: usize, to: NodeId, now: u64) {
+    pub fn sent(&mut self, wanted: usize, to: NodeId, now: u64) {
         self.numbers += 1;
-        let (number, wish) = (self.numbers, &mut self.wishes[wish]);
-        wish.resent |= wish.sent.is_some();
-        wish.sent = Some((to, number, now));
-        wish.waiting.push(to);
+        let (number, wanted) = (self.numbers, &mut self.requests[wanted]);
+        wanted.resent |= wanted.sent.is_some();
+        wanted.sent = Some((to, number, now));
+        wanted.waiting.push(to);
     }
 
-    /// A node answers. Returns the wish that is to be sent again, if any.
+    /// A node answers. Returns the request that is to be sent again, if any.
     pub fn answer(
         &mut self,
         node: NodeId,
@@ -124,61 +124,61 @@ impl Clients {
         database: &mut Database,
     ) -> Result<Option<usize>, String> {
         let Some(index) = self.by_key.get(&key).copied() else { return Ok(None) };
-        let wish = &mut self.wishes[index];
-        if wish.key != key || wish.over.is_some() || !wish.waiting.contains(&node) {
+        let wanted = &mut self.requests[index];
+        if wanted.key != key || wanted.over.is_some() || !wanted.waiting.contains(&node) {
             return Ok(None);
         }
-        wish.waiting.retain(|waiting| *waiting != node);
-        let is_stored = database.threads.get(&wish.thread).is_some_and(|stored| stored.keys.contains_key(&key));
+        wanted.waiting.retain(|waiting| *waiting != node);
+        let is_stored = database.threads.get(&wanted.thread).is_some_and(|stored| stored.keys.contains_key(&key));
         match outcome {
             Outcome::Done => {
-                if wish.need == Need::Owner && !is_stored {
+                if wanted.need == Need::Owner && !is_stored {
                     return Err(format!("{key:?} was acknowledged and is not stored"));
                 }
                 self.numbers += 1;
-                (wish.over, wish.answered) = (Some(Outcome::Done), (self.numbers, now));
-                wish.ran_there = ran_there;
+                (wanted.over, wanted.answered) = (Some(Outcome::Done), (self.numbers, now));
+                wanted.ran_there = ran_there;
                 Ok(None)
             }
             Outcome::Refused => {
-                if !wish.resent {
+                if !wanted.resent {
                     if is_stored {
                         return Err(format!("{key:?} was refused and is stored"));
                     }
                     database.refused.insert(key);
-                    wish.sent = None;
+                    wanted.sent = None;
                     self.renew_key(index);
                 }
-                Ok(self.wishes[index].waiting.is_empty().then_some(index))
+                Ok(self.requests[index].waiting.is_empty().then_some(index))
             }
-            Outcome::Unknown if wish.repeatable => Ok(wish.waiting.is_empty().then_some(index)),
+            Outcome::Unknown if wanted.repeatable => Ok(wanted.waiting.is_empty().then_some(index)),
             Outcome::Unknown => {
-                wish.over = Some(Outcome::Unknown);
+                wanted.over = Some(Outcome::Unknown);
                 Ok(None)
             }
         }
     }
 
-    /// What must hold at the end: every wish has an end, what was acknowledged is there, and what was acknowledged in
+    /// What must hold at the end: every request has an end, what was acknowledged is there, and what was acknowledged in
     /// order is in order. So is what the client's own node has run, even when it was acknowledged in another order. A
     /// request waits no longer than `patience` for others that went elsewhere.
     pub fn check(&self, database: &Database, patience: u64) -> Result<(), String> {
         let mut done: BTreeMap<(u64, NodeId, Thread), Vec<Acknowledged>> = BTreeMap::new();
-        for wish in &self.wishes {
-            let Some(over) = wish.over else { return Err(format!("{wish:?} is not answered")) };
-            if over != Outcome::Done || wish.need != Need::Owner {
+        for wanted in &self.requests {
+            let Some(over) = wanted.over else { return Err(format!("{wanted:?} is not answered")) };
+            if over != Outcome::Done || wanted.need != Need::Owner {
                 continue;
             }
-            let position = database.threads.get(&wish.thread).and_then(|stored| stored.keys.get(&wish.key));
+            let position = database.threads.get(&wanted.thread).and_then(|stored| stored.keys.get(&wanted.key));
             let Some(position) = position.copied() else {
-                return Err(format!("{wish:?} was acknowledged and is lost"));
+                return Err(format!("{wanted:?} was acknowledged and is lost"));
             };
             // What was run twice may have failed the first time.
-            if let (false, 1, Some((node, sent, at))) = (wish.resent, wish.runs, wish.sent) {
-                let ((answered, answered_at), ran_there) = (wish.answered, wish.ran_there);
+            if let (false, 1, Some((node, sent, at))) = (wanted.resent, wanted.runs, wanted.sent) {
+                let ((answered, answered_at), ran_there) = (wanted.answered, wanted.ran_there);
                 let acknowledged =
-                    Acknowledged { sent, answered, took: answered_at - at, position, ran_there, key: wish.key };
-                done.entry((wish.client, node, wish.thread)).or_default().push(acknowledged);
+                    Acknowledged { sent, answered, took: answered_at - at, position, ran_there, key: wanted.key };
+                done.entry((wanted.client, node, wanted.thread)).or_default().push(acknowledged);
             }
         }
         for requests in done.values_mut() {

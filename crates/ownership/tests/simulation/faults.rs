@@ -73,8 +73,8 @@ impl World {
         self.slots[slot].paused_until = 0;
         self.slots[slot].inbox.clear();
         self.break_connections(|a, b| a == id || b == id);
-        for wish in 0..self.clients.wishes.len() {
-            let lost = &mut self.clients.wishes[wish];
+        for wanted in 0..self.clients.requests.len() {
+            let lost = &mut self.clients.requests[wanted];
             if lost.over.is_some() || !lost.waiting.contains(&id) {
                 continue;
             }
@@ -83,7 +83,7 @@ impl World {
                 lost.over = Some(Outcome::Unknown);
             } else if lost.waiting.is_empty() {
                 let at = self.now + self.random.between(100, 1_000);
-                self.at(at, Event::Send { wish });
+                self.at(at, Event::Send { wanted });
             }
         }
     }

@@ -33,7 +33,7 @@ pub enum Event {
         append: Append,
     },
     Send {
-        wish: usize,
+        wanted: usize,
     },
     Follow,
     /// Some node looks for unfinished turns without an owner.

@@ -63,25 +63,25 @@ impl World {
 
     /// Tells a client of a node how its request ended.
     pub fn tell(&mut self, id: NodeId, key: RequestKey, outcome: Outcome, ran_there: bool) -> Result<(), String> {
-        if let Some(wish) = self.clients.answer(id, key, (outcome, ran_there), self.now, &mut self.database)? {
+        if let Some(wanted) = self.clients.answer(id, key, (outcome, ran_there), self.now, &mut self.database)? {
             let at = self.now + self.random.between(100, 1_000);
-            self.at(at, Event::Send { wish });
+            self.at(at, Event::Send { wanted });
         }
         Ok(())
     }
 
     /// A client sends a request to its node, or to another one if that is gone; the same one twice, now and then.
-    pub fn send_wish(&mut self, wish: usize) {
+    pub fn send_wanted(&mut self, wanted: usize) {
         let (client, thread, need, repeatable, key) = {
-            let wish = &self.clients.wishes[wish];
-            if wish.over.is_some() || !wish.waiting.is_empty() {
+            let wanted = &self.clients.requests[wanted];
+            if wanted.over.is_some() || !wanted.waiting.is_empty() {
                 return;
             }
-            (wish.client, wish.thread, wish.need, wish.repeatable, wish.key)
+            (wanted.client, wanted.thread, wanted.need, wanted.repeatable, wanted.key)
         };
         let up: Vec<usize> = (0..self.slots.len()).filter(|slot| self.slots[*slot].node.is_some()).collect();
         if up.is_empty() {
-            self.at(self.now + 500, Event::Send { wish });
+            self.at(self.now + 500, Event::Send { wanted });
             return;
         }
         let connected = self.connected.get(&client).copied();
@@ -94,7 +94,7 @@ impl World {
         let last = self.arrivals.entry((client, id)).or_default();
         *last = at.max(*last);
         let at = *last;
-        self.clients.sent(wish, id, self.now);
+        self.clients.sent(wanted, id, self.now);
         let request = Input::Request { key, thread, need, repeatable };
         self.at(at, Event::Machine { slot, id, what: What::Input(request.clone()) });
         if repeatable && self.random.per_mille(50) {
@@ -102,7 +102,7 @@ impl World {
             let other = up[self.random.below(up.len() as u64) as usize];
             if other != slot {
                 let (id, at) = (self.slots[other].id, self.now + self.random.below(4_000));
-                self.clients.sent(wish, id, self.now);
+                self.clients.sent(wanted, id, self.now);
                 self.at(at, Event::Machine { slot: other, id, what: What::Input(request) });
             }
         }

@@ -89,8 +89,8 @@ impl World {
             for _ in 0..world.random.between(2, 7) {
                 let need = if world.random.per_mille(300) { Need::OwnerIfAny } else { Need::Owner };
                 let repeatable = need == Need::OwnerIfAny || world.random.per_mille(500);
-                let wish = world.clients.add(client, thread, need, repeatable);
-                world.at(at, Event::Send { wish });
+                let wanted = world.clients.add(client, thread, need, repeatable);
+                world.at(at, Event::Send { wanted });
                 let pause = if world.random.per_mille(700) { 30 } else { 10_000 };
                 at = (at + world.random.below(pause)).min(FAULTS_END);
             }
@@ -154,7 +154,7 @@ impl World {
                     self.at(at, Event::Machine { slot, id, what: What::Step(Step::Appended { key, reply }) });
                 }
             }
-            Event::Send { wish } => self.send_wish(wish),
+            Event::Send { wanted } => self.send_wanted(wanted),
             Event::Follow => self.follow(),
             Event::Scan => self.scan(),
             Event::Fault => self.fault(),
