@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use loomd_testkit::model::{function_call, message};
 use loomd_testkit::{Cluster, ClusterNode, Database, Peer, Postgres, ScriptedModel, TIMEOUT, WsConnection};
 use serde_json::{Value, json};
 
@@ -118,6 +119,23 @@ pub fn runs(cluster: &Cluster) -> Vec<u32> {
 
 pub async fn until_it_runs(cluster: &Cluster) -> u32 {
     until("command", async || runs(cluster).first().copied()).await
+}
+
+/// Starts a turn with a command, and waits until it runs and the clients, the first of which starts the turn, are shown
+/// it. Its process. After the command the model says "I see".
+pub async fn command_of_a_turn(
+    cluster: &Cluster,
+    model: &ScriptedModel,
+    thread: &str,
+    clients: [&WsConnection; 2],
+) -> u32 {
+    model.reply(function_call("shell_command", counted(cluster), "c1")).reply(message("I see"));
+    clients[0].start_turn(thread, "go").await;
+    let command = until_it_runs(cluster).await;
+    for client in clients {
+        client.notification_where("item/started", |params| params["item"]["id"] == "c1").await;
+    }
+    command
 }
 
 pub fn event_id(message: &Value) -> u128 {

@@ -30,10 +30,7 @@ async fn a_command_whose_owner_is_killed_ends_with_it_and_is_not_run_again() {
     let model = ScriptedModel::start().await;
     let Some((cluster, [a, b])) = cluster(&model).await else { return };
     let (first, second, thread) = shared_thread(&cluster, &model, &a, &b, "never").await;
-    model.reply(function_call("shell_command", counted(&cluster), "c1")).reply(message("I see"));
-    first.start_turn(&thread, "go").await;
-    let command = until_it_runs(&cluster).await;
-    second.notification_where("item/started", |params| params["item"]["id"] == "c1").await;
+    let command = command_of_a_turn(&cluster, &model, &thread, [&first, &second]).await;
     a.kill().await;
     let ended = second.turn_completed(&thread).await;
     assert_eq!(serde_json::to_value(ended).unwrap()["status"], "completed");

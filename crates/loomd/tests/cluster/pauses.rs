@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use loomd_testkit::model::{function_call, message};
+use loomd_testkit::model::message;
 use loomd_testkit::{ScriptedModel, Signal, WsConnection};
 use serde_json::{Value, json};
 
@@ -25,11 +25,7 @@ async fn an_owner_that_was_paused_beyond_its_session_writes_shows_and_runs_nothi
     let model = ScriptedModel::start().await;
     let Some((cluster, [a, b])) = cluster(&model).await else { return };
     let (first, second, thread) = shared_thread(&cluster, &model, &a, &b, "never").await;
-    model.reply(function_call("shell_command", counted(&cluster), "c1")).reply(message("I see"));
-    first.start_turn(&thread, "go").await;
-    let command = until_it_runs(&cluster).await;
-    first.notification_where("item/started", |params| params["item"]["id"] == "c1").await;
-    second.notification_where("item/started", |params| params["item"]["id"] == "c1").await;
+    let command = command_of_a_turn(&cluster, &model, &thread, [&first, &second]).await;
     a.signal(Signal::STOP).await;
     let seen = events(&first, &thread);
     second.turn_completed(&thread).await;
@@ -51,11 +47,7 @@ async fn an_owner_that_is_cut_off_from_the_database_stops_before_another_node_ta
     let model = ScriptedModel::start().await;
     let Some((cluster, [a, b])) = cluster(&model).await else { return };
     let (first, second, thread) = shared_thread(&cluster, &model, &a, &b, "never").await;
-    model.reply(function_call("shell_command", counted(&cluster), "c1")).reply(message("I see"));
-    first.start_turn(&thread, "go").await;
-    let command = until_it_runs(&cluster).await;
-    first.notification_where("item/started", |params| params["item"]["id"] == "c1").await;
-    second.notification_where("item/started", |params| params["item"]["id"] == "c1").await;
+    let command = command_of_a_turn(&cluster, &model, &thread, [&first, &second]).await;
     a.database().silence();
     let seen = events(&first, &thread);
     second.turn_completed(&thread).await;
