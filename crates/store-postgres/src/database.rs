@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    ClientWrapper, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime,
+};
 use loomd_store::{Failure, NodeRow, PoolFigures, Result};
 use tokio::sync::OnceCell;
 
@@ -52,6 +54,13 @@ pub struct StoreProbe {
     pub lacking: Option<String>,
     /// Empty when rights are lacking.
     pub nodes: Vec<NodeRow>,
+}
+
+/// Sets a new connection up. Compiling a query takes longer than any of ours, and the server does so when it
+/// overestimates their rows.
+async fn prepare(client: &mut ClientWrapper) -> std::result::Result<(), HookError> {
+    let set = tokio::time::timeout(WAIT, client.batch_execute("SET jit = off")).await;
+    set.map_err(|_| HookError::message("the server does not answer"))?.map_err(HookError::Backend)
 }
 
 impl Database {
@@ -132,6 +141,7 @@ impl Database {
             .wait_timeout(Some(WAIT))
             .create_timeout(Some(WAIT))
             .recycle_timeout(Some(WAIT))
+            .post_create(Hook::async_fn(|client, _| Box::pin(prepare(client))))
             .runtime(Runtime::Tokio1);
         builder.build().map_err(|error| self.place.error(Failure::Other, error.to_string()))
     }

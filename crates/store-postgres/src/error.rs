@@ -3,7 +3,7 @@
 use std::error::Error as _;
 use std::io::ErrorKind;
 
-use deadpool_postgres::TimeoutType;
+use deadpool_postgres::{HookError, TimeoutType};
 use loomd_store::{Error, Failure};
 use tokio_postgres::error::SqlState;
 
@@ -41,7 +41,11 @@ impl Place {
     /// An error of the pool.
     pub fn pool(&self, error: &deadpool_postgres::PoolError) -> Error {
         match error {
-            deadpool_postgres::PoolError::Backend(error) => self.query(error),
+            deadpool_postgres::PoolError::Backend(error)
+            | deadpool_postgres::PoolError::PostCreateHook(HookError::Backend(error)) => self.query(error),
+            deadpool_postgres::PoolError::PostCreateHook(HookError::Message(reason)) => {
+                self.error(Failure::Unreachable, reason.clone())
+            }
             deadpool_postgres::PoolError::Timeout(TimeoutType::Create | TimeoutType::Recycle) => {
                 self.error(Failure::Unreachable, "the server does not answer")
             }

@@ -35,7 +35,8 @@ impl Conditions {
             all.add("t.cwd = ANY($)", all_storable(&cwds));
         }
         if let Some(term) = &query.search {
-            all.add("position($ in t.preview) > 0", storable(term).into_owned());
+            let found = "t.id IN (SELECT thread_id FROM loomd.preview WHERE text LIKE $)";
+            all.add(found, containing(&storable(term)));
         }
         if let Some(names) = &query.originators {
             all.add("t.originator = ANY($)", all_storable(names));
@@ -97,6 +98,18 @@ impl Conditions {
     pub fn params(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.params.iter().map(|param| &**param as &(dyn ToSql + Sync)).collect()
     }
+}
+
+/// The pattern of texts that have a term in them.
+fn containing(term: &str) -> String {
+    let mut pattern = String::from("%");
+    for character in term.chars() {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern + "%"
 }
 
 fn order(query: &ListQuery) -> &'static str {

@@ -8,7 +8,7 @@ pub const VERSION: i32 = MIGRATIONS.len() as i32;
 pub(crate) const MIGRATION_LOCK: i64 = 0x6c6f_6f6d_6401;
 
 /// The migrations, in order. The first leads to version 1.
-pub(crate) const MIGRATIONS: [&str; 3] = [FIRST, APPROVALS, NODES];
+pub(crate) const MIGRATIONS: [&str; 4] = [FIRST, APPROVALS, NODES, PREVIEWS];
 
 /// `event.seq` counts the records of a thread from 0; `thread.end_seq` is the next one. A record above 64 KiB is in
 /// `blob`. Columns of `thread` are null until the session metadata was appended; the ones beside `meta` and `preview`
@@ -182,5 +182,40 @@ BEGIN
         SELECT t.end_seq, t.meta IS NOT NULL AND t.preview IS NOT NULL INTO ends, complete
         FROM loomd.thread t WHERE t.id = owned_thread;
     END IF;
+END $$;
+";
+
+/// The previews once more, to be searched. They have a table of their own because the row of a thread changes with every
+/// append, and each change would add to the index again. The index needs `pg_trgm`, which a server may not have, or not let
+/// this user install: then a search reads the previews one by one. What waits to be added to the index is read by every
+/// search, so it is kept short.
+const PREVIEWS: &str = "
+CREATE TABLE loomd.preview (
+    thread_id uuid PRIMARY KEY REFERENCES loomd.thread (id) ON DELETE CASCADE,
+    text text NOT NULL
+);
+INSERT INTO loomd.preview SELECT id, preview FROM loomd.thread WHERE preview IS NOT NULL;
+CREATE FUNCTION loomd.keep_preview() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO loomd.preview VALUES (NEW.id, NEW.preview)
+    ON CONFLICT (thread_id) DO UPDATE SET text = excluded.text;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER new_preview AFTER INSERT ON loomd.thread
+    FOR EACH ROW WHEN (NEW.preview IS NOT NULL) EXECUTE FUNCTION loomd.keep_preview();
+CREATE TRIGGER changed_preview AFTER UPDATE ON loomd.thread
+    FOR EACH ROW WHEN (NEW.preview IS NOT NULL AND NEW.preview IS DISTINCT FROM OLD.preview)
+    EXECUTE FUNCTION loomd.keep_preview();
+DO $$
+DECLARE
+    place name;
+BEGIN
+    CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA loomd;
+    SELECT n.nspname INTO place FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_trgm';
+    EXECUTE format('CREATE INDEX preview_by_text ON loomd.preview USING gin (text %I.gin_trgm_ops)
+        WITH (gin_pending_list_limit = 256)', place);
+EXCEPTION WHEN OTHERS THEN
+    RAISE NOTICE 'previews have no index: %', SQLERRM;
 END $$;
 ";

@@ -257,8 +257,10 @@ async fn notes_are_replaced_added_to_and_removed() {
     let Some(database) = Database::new() else { return };
     let ours = Node::new(database.options()).await;
     let (id, _) = ours.start_thread().await;
-    for thread in [id, ThreadId::new()] {
-        let notes = notes(&ours);
+    // A process that is no node owns nothing.
+    let alone = database.store();
+    for (thread, store) in [(id, &ours.store), (ThreadId::new(), &alone)] {
+        let notes = store.turn_notes().unwrap();
         let missing = notes.add(thread, b"a\n".to_vec()).await.unwrap_err();
         assert!(missing.to_string().ends_with("has no notes"), "{missing}");
         notes.replace(thread, b"a\n".to_vec()).await.unwrap();
@@ -272,6 +274,9 @@ async fn notes_are_replaced_added_to_and_removed() {
         notes.remove(thread).await.unwrap();
         assert!(notes.read(thread).await.unwrap().is_empty() && notes.threads().await.unwrap().is_empty());
     }
+    let thread = ThreadId::new();
+    let unowned = notes(&ours).replace(thread, b"a\n".to_vec()).await;
+    assert_eq!(unowned, Err(Error::StaleLease { id: thread }), "a node writes only what it owns");
 }
 
 #[tokio::test]

@@ -346,7 +346,36 @@ async fn no_list_reads_the_whole_table() {
     database.sql(&many::fill(20_000));
     for (name, query) in many::queries(first) {
         let plan = store.explain_list(&query).await.unwrap();
-        assert!(!plan.contains("Seq Scan on thread") && plan.contains("Index"), "{name}:\n{plan}");
+        let whole = ["Seq Scan on thread", "Seq Scan on preview"].iter().any(|scan| plan.contains(scan));
+        assert!(!whole && plan.contains("Index"), "{name}:\n{plan}");
+    }
+    database.sql(&format!("DELETE FROM loomd.thread WHERE id = '{first}'"));
+    assert_eq!(database.sql("SELECT count(*) FROM loomd.preview"), "20000");
+}
+
+#[tokio::test]
+async fn previews_are_searched_with_an_index_wherever_its_extension_is_and_without_it() {
+    const INDEXES: &str = "SELECT count(*) FROM pg_indexes WHERE indexname = 'preview_by_text'";
+    let before = [
+        ("", "1"),
+        ("CREATE EXTENSION pg_trgm", "1"),
+        // What the extension would make is there.
+        (
+            "CREATE SCHEMA loomd; CREATE FUNCTION loomd.similarity(text, text) RETURNS real LANGUAGE sql AS 'SELECT 0'",
+            "0",
+        ),
+    ];
+    for (before, indexes) in before {
+        let Some(database) = Database::new() else { return };
+        database.sql(before);
+        let store = database.store();
+        let (id, _) = stored(&store, "hello there").await;
+        assert_eq!(database.sql(INDEXES), indexes, "{before}");
+        for (term, found) in [("lo the", vec![id]), ("lo_the", Vec::new())] {
+            let query = ListQuery { search: Some(term.into()), ..ListQuery::new("mock") };
+            let page = store.list(query).await.unwrap();
+            assert_eq!(page.threads.iter().map(|thread| thread.id()).collect::<Vec<_>>(), found, "{before}: {term}");
+        }
     }
 }
 

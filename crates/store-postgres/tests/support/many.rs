@@ -16,7 +16,7 @@ pub fn fill(count: usize) -> String {
             CASE WHEN number % 1000 = 0 THEN t.id END, CASE WHEN number % 1000 = 1 THEN t.id END
          FROM loomd.thread t, generate_series(1::bigint, {count}) number,
             LATERAL (SELECT gen_random_uuid() AS id WHERE number > 0) made;
-         ANALYZE loomd.thread"
+         ANALYZE loomd.thread; ANALYZE loomd.preview"
     )
 }
 

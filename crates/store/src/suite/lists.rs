@@ -139,7 +139,7 @@ pub async fn a_list_shows_only_the_working_directories_that_are_asked_for(harnes
 
 pub async fn a_list_shows_only_previews_with_the_search_term(harness: &impl Harness) {
     let store = harness.open();
-    for (age, text) in [(0, "fix the Parser"), (1, "parse 100% of it"), (2, "grüße_an alle")] {
+    for (age, text) in [(0, "fix the Parser"), (1, "parse 100% of it"), (2, "grüße_an alle"), (3, r"in C:\work")] {
         older(&*store, age, text, |_| {}).await;
     }
     let search = |term: &str| ListQuery { search: Some(term.into()), ..query() };
@@ -148,6 +148,8 @@ pub async fn a_list_shows_only_previews_with_the_search_term(harness: &impl Harn
     check(&*store, search("100%"), &["parse 100% of it"]).await;
     check(&*store, search("e_a"), &["grüße_an alle"]).await;
     check(&*store, search("ü"), &["grüße_an alle"]).await;
+    check(&*store, search(r":\w"), &[r"in C:\work"]).await;
+    check(&*store, search(r"\%"), &[]).await;
     check(&*store, search("none of them"), &[]).await;
 }
 
