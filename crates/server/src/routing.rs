@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 
 use crate::context::Context;
@@ -151,7 +151,9 @@ pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, reques
     };
     if links.is_moving(thread) {
         drop(order);
-        links.settled(thread).await;
+        if timeout(links.nodes().patience(), links.settled(thread)).await.is_err() {
+            return cx.answer.refuse(&refused(Answer::Unavailable));
+        }
         order = links.order().await;
     }
     let mut need = route.need;
