@@ -205,7 +205,7 @@ impl Agent {
     /// Opens the thread that an earlier request with the same key has started.
     pub async fn reopen(&self, claimed: ClaimedThread, caller: Caller, reply: Reply<Opened>) {
         let resolve = self.opener.resolver(ThreadOverrides::default(), Restore::Model, caller.client);
-        match self.own_settled(claimed.id, &claimed.lane).await {
+        match self.own_with_turn(claimed.id, &claimed.lane).await {
             Ok(owned) => self.threads.open_claimed(claimed, owned, false, resolve, caller.subscriber, reply).await,
             Err(refusal) => reply(Err(refusal)),
         }
@@ -227,8 +227,8 @@ impl Agent {
             // The lane is entered before anything that takes time, so that later requests do not overtake this one.
             (None, None, Ok(id)) => {
                 let lane = self.threads.lanes.enter(id).await;
-                match self.own_settled(id, &lane).await {
-                    Ok(owned) => ResumeSource::Id(id, lane, owned),
+                match self.own_with_turn(id, &lane).await {
+                    Ok(owned) => ResumeSource::Id(id, owned, lane),
                     Err(refusal) => return reply(Err(refusal)),
                 }
             }
@@ -240,13 +240,13 @@ impl Agent {
             ResumeSource::Id(id, ..) => Some(*id),
         };
         let loaded = loaded.and_then(|id| self.threads.profile(id));
-        if let (ResumeSource::Id(id, lane, _), Some(_), Some(profile)) = (&source, &loaded, &overrides.permissions)
+        if let (ResumeSource::Id(id, _, lane), Some(_), Some(profile)) = (&source, &loaded, &overrides.permissions)
             && let Err(refusal) = self.choose_for_loaded(*id, lane, profile, overrides.sandbox.is_some()).await
         {
             return reply(Err(refusal));
         }
         let pages = match &source {
-            ResumeSource::Id(id, lane, _) if caller.client.newer || initial_page.is_some() || !include_turns => {
+            ResumeSource::Id(id, _, lane) if caller.client.newer || initial_page.is_some() || !include_turns => {
                 self.threads.resumed_pages(*id, lane, initial_page).await
             }
             _ => ResumedPages::default(),

@@ -107,9 +107,11 @@ impl Threads {
         reply: Reply<Opened>,
     ) {
         let ClaimedThread { id, lane, .. } = claimed;
+        // Dropped before the lane.
+        let owned = owned;
         let turns = turns && !matches!(self.persistence(id), Some((Persistence::Pending | Persistence::Ephemeral, _)));
         if let Err(reply) = self.join(id, turns, None, None, subscriber, reply).await {
-            self.resume_from(ResumeSource::Id(id, lane, owned), turns, None, None, resolve, subscriber, reply).await;
+            self.resume_from(ResumeSource::Id(id, owned, lane), turns, None, None, resolve, subscriber, reply).await;
         }
     }
 }

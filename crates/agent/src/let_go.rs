@@ -2,6 +2,7 @@
 
 use std::future::pending;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -21,6 +22,8 @@ pub(crate) struct LetGo {
     /// The running turn waits before its next step.
     at_step: Notify,
     abandoned: CancellationToken,
+    /// The subscribers of the abandoned thread have been, or are being, notified.
+    notified: AtomicBool,
 }
 
 impl LetGo {
@@ -41,6 +44,11 @@ impl LetGo {
     /// Gives the thread up at once.
     pub fn abandon(&self) {
         self.abandoned.cancel();
+    }
+
+    /// True for the first caller, which notifies the subscribers of the abandoned thread.
+    pub fn notifies(&self) -> bool {
+        !self.notified.swap(true, Ordering::Relaxed)
     }
 
     pub fn is_abandoned(&self) -> bool {

@@ -44,10 +44,11 @@ struct Registration {
 impl Drop for Registration {
     fn drop(&mut self) {
         if let Some(threads) = self.threads.upgrade() {
-            threads.loaded.lock().remove(&self.id);
+            // First, so that the next instance of the thread is not meant.
             if let Some(ownership) = &threads.services.ownership {
                 ownership.unloaded(self.id);
             }
+            threads.loaded.lock().remove(&self.id);
         }
         self.unloaded.cancel();
     }
@@ -75,7 +76,7 @@ pub(crate) struct PreparedThread {
     /// Its position in the tree of agents; `None` for a thread that a client started.
     pub position: Option<TreePosition>,
     pub on_disconnect: OnDisconnect,
-    /// Of a stored thread that several processes share.
+    /// The ownership under which it was read; `None` unless several processes share the stored thread.
     pub owned: Option<OwnedThread>,
 }
 
@@ -212,7 +213,9 @@ impl Threads {
         let epoch = owned.map(OwnedThread::loaded);
         if let Some(other) = loaded.get(&id).cloned() {
             drop(loaded);
-            let Some(subscriber) = subscriber else { return reply(Err(Refusal::failed("nobody asked for it"))) };
+            let Some(subscriber) = subscriber else {
+                return reply(Err(Refusal::failed("the thread is loaded already")));
+            };
             tokio::spawn(async move {
                 if let Err(mpsc::error::SendError(Op::Join { reply, .. })) = other
                     .ops

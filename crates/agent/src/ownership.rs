@@ -6,6 +6,7 @@ use std::sync::Arc;
 use loomd_protocol::ThreadStatus;
 use loomd_store::ThreadId;
 
+use crate::event_sink::Subscriber;
 use crate::refusal::Refusal;
 
 /// The epoch of an ownership, or why there is none.
@@ -17,9 +18,12 @@ pub trait Ownership: Send + Sync {
     /// the thread.
     fn own(&self, id: ThreadId) -> Owning<'_>;
 
-    /// Whether what this process owns is its own still, as far as it knows without asking. When it says so, no other process
-    /// has written to those threads until now.
+    /// Whether the session counts as live by this process's clock. While it does, no other process has written to the
+    /// threads that it owns.
     fn is_live(&self) -> bool;
+
+    /// A loaded thread ends without a word because its records could not be written. Its subscribers have to be notified.
+    fn gave_up(&self, id: ThreadId, subscribers: Vec<Subscriber>);
 
     /// The thread is no longer loaded, or could not be loaded.
     fn unloaded(&self, id: ThreadId);
@@ -38,7 +42,14 @@ pub(crate) struct OwnedThread {
 
 impl OwnedThread {
     pub async fn new(ownership: &Arc<dyn Ownership>, id: ThreadId) -> Result<Self, Refusal> {
-        let epoch = ownership.own(id).await?;
+        let epoch = match ownership.own(id).await {
+            Ok(epoch) => epoch,
+            Err(refusal) => {
+                // It may have been taken over, for its turn.
+                ownership.unloaded(id);
+                return Err(refusal);
+            }
+        };
         Ok(Self { id, epoch, ownership: Arc::clone(ownership), is_loaded: false })
     }
 

@@ -1,10 +1,10 @@
-//! Takes up the turns that other processes left unfinished, when a server starts.
+//! Takes up the turns that other processes left unfinished: when a server starts, and when it takes a thread over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use loomd_protocol::SandboxSetting;
-use loomd_store::{Error, Reader, ThreadId};
+use loomd_protocol::{OnDisconnect, SandboxSetting};
+use loomd_store::{Error, Reader, StoredThread, ThreadId};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::Instant;
 
@@ -13,7 +13,8 @@ use crate::lanes::LaneGuard;
 use crate::open::{ClientIdentity, Opener, Restore, ThreadOverrides};
 use crate::ownership::OwnedThread;
 use crate::refusal::Refusal;
-use crate::settings::{Basis, Resolve, ResolvedSettings};
+use crate::resume::prepare;
+use crate::settings::ResolvedSettings;
 use crate::thread::{LoadReason, Opened, Reply};
 use crate::threads::Threads;
 use crate::turn_notes::{NotedThread, UnfinishedTurn};
@@ -62,12 +63,12 @@ impl Agent {
     /// without one is let go.
     pub async fn take_up(&self, id: ThreadId) -> Result<(), Refusal> {
         let lane = self.threads().lanes.enter(id).await;
-        self.own_settled(id, &lane).await.map(drop)
+        self.own_with_turn(id, &lane).await.map(drop)
     }
 
     /// Takes a thread that several processes share and that is not loaded. `None` when it is loaded, with its unfinished
     /// turn if it has one.
-    pub(crate) async fn own_settled(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
+    pub(crate) async fn own_with_turn(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
         match self.threads().own(id, lane).await? {
             Some(owned) => recover(self.threads(), self.opener(), id, Some(owned)).await,
             None => Ok(None),
@@ -75,8 +76,8 @@ impl Agent {
     }
 }
 
-/// Loads a thread and goes on with its unfinished turn. Gives the thread back when it has none. To be called in the
-/// thread's lane.
+/// Loads a thread and goes on with its unfinished turn. Returns `owned` when it has none. To be called in the thread's
+/// lane.
 async fn recover(
     threads: &Threads,
     opener: &Arc<Opener>,
@@ -88,12 +89,12 @@ async fn recover(
     if lines.is_empty() {
         return Ok(owned);
     }
-    let Some(unfinished) = UnfinishedTurn::parse(&lines) else {
+    let Some(mut unfinished) = UnfinishedTurn::parse(&lines) else {
         tracing::warn!(thread = %id, "the notes about a turn are invalid and are removed");
         notes.remove(id).await?;
         return Ok(owned);
     };
-    let stored = match threads.store.find(id, Some(false)).await {
+    let mut stored = match threads.store.find(id, Some(false)).await {
         // Deleted or archived since.
         Err(Error::NotFound { .. }) => {
             notes.remove(id).await?;
@@ -109,16 +110,34 @@ async fn recover(
             None => Ok(None),
         };
     }
-    let noted = unfinished.started.thread.clone();
-    let (overrides, client) = opened_with(&noted);
-    let resolve = opener.resolver(overrides, Restore::Nothing, Arc::new(client));
-    let resolve: Resolve =
-        Box::new(move |basis: Option<Basis<'_>>| resolve(basis).map(|resolved| with_turn_settings(resolved, noted)));
+    let resolved = match with_noted_settings(opener, &unfinished.started.thread, &mut stored, &*reader).await {
+        Err(Refusal::Invalid(reason)) => {
+            tracing::warn!(thread = %id, reason, "an unfinished turn cannot go on with its settings: it is interrupted");
+            unfinished.started.thread.on_disconnect = OnDisconnect::Interrupt;
+            let (_, client) = opened_with(&unfinished.started.thread);
+            let resolve = opener.resolver(ThreadOverrides::default(), Restore::Model, Arc::new(client));
+            prepare(&mut stored, &*reader, false, resolve).await?.0
+        }
+        resolved => resolved?,
+    };
     let (done, loaded) = oneshot::channel();
     let reply: Reply<Opened> = Box::new(move |opened| _ = done.send(opened.map(|_| ())));
-    threads.load_stored(stored, reader, owned, resolve, LoadReason::Recovered(Box::new(unfinished)), reply).await;
+    threads.load_stored(stored, reader, owned, resolved, LoadReason::Recovered(Box::new(unfinished)), reply);
     loaded.await.unwrap_or_else(|_| Err(Refusal::failed("the thread was unloaded")))?;
     Ok(None)
+}
+
+/// The settings that an unfinished turn was started with.
+async fn with_noted_settings(
+    opener: &Arc<Opener>,
+    noted: &NotedThread,
+    stored: &mut StoredThread,
+    reader: &dyn Reader,
+) -> Result<ResolvedSettings, Refusal> {
+    let (overrides, client) = opened_with(noted);
+    let resolve = opener.resolver(overrides, Restore::Nothing, Arc::new(client));
+    let (resolved, _) = prepare(stored, reader, false, resolve).await?;
+    Ok(with_turn_settings(resolved, noted.clone()))
 }
 
 /// Whether no process has the lease of a thread.

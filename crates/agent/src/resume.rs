@@ -24,7 +24,7 @@ use crate::{git, history, markers};
 /// What is resumed.
 pub(crate) enum ResumeSource {
     /// A thread, after earlier requests about it. Owned if several processes share it and it is not loaded.
-    Id(ThreadId, LaneGuard, Option<OwnedThread>),
+    Id(ThreadId, Option<OwnedThread>, LaneGuard),
     /// A rollout on disk.
     Path(PathBuf),
     /// A new thread with this past.
@@ -43,7 +43,7 @@ impl Threads {
         reply: Reply<Opened>,
     ) {
         let source = match source {
-            Source::Id(id) => ResumeSource::Id(id, self.lanes.enter(id).await, None),
+            Source::Id(id) => ResumeSource::Id(id, None, self.lanes.enter(id).await),
             Source::Path(path) => ResumeSource::Path(path),
         };
         self.resume_from(source, turns, None, None, resolve, subscriber, reply).await;
@@ -61,16 +61,17 @@ impl Threads {
         subscriber: Subscriber,
         reply: Reply<Opened>,
     ) {
-        let (stored, reader, reply, lane, owned) = match source {
+        // The thread is let go before the next request may act on it.
+        let (stored, reader, reply, _lane, owned) = match source {
             ResumeSource::History(items) => return self.resume_history(items, resolve, subscriber, reply).await,
-            ResumeSource::Id(id, lane, owned) => {
+            ResumeSource::Id(id, owned, lane) => {
                 if let Some((Persistence::Pending | Persistence::Ephemeral, _)) = self.persistence(id) {
                     return reply(Err(Refusal::no_rollout(id)));
                 }
                 let reply = self.with_facts(id, reply).await;
                 let Err(reply) = self.join(id, turns, after, on_disconnect, subscriber, reply).await else { return };
                 let owned = match owned {
-                    None => self.own_finished(id, &lane).await,
+                    None => self.own_without_turn(id, &lane).await,
                     owned => Ok(owned),
                 };
                 let owned = match owned {
@@ -106,35 +107,29 @@ impl Threads {
             }
             Err(refusal) => reply(Err(refusal)),
         }
-        drop(lane);
     }
 
     /// Loads a stored thread without a client.
-    pub(crate) async fn load_stored(
+    pub(crate) fn load_stored(
         &self,
-        mut stored: StoredThread,
+        stored: StoredThread,
         reader: Arc<dyn Reader>,
         owned: Option<OwnedThread>,
-        resolve: Resolve,
+        resolved: ResolvedSettings,
         reason: LoadReason,
         reply: Reply<Opened>,
     ) {
-        match prepare(&mut stored, &*reader, false, resolve).await {
-            Ok((resolved, _)) => {
-                let mut thread = self.wire(&stored, &resolved.settings.model_provider);
-                thread.status = ThreadStatus::Idle;
-                let loading = PreparedThread { owned, ..loading(stored, reader, thread, resolved) };
-                self.load(loading, Vec::new(), reason, reply);
-            }
-            Err(refusal) => reply(Err(refusal)),
-        }
+        let mut thread = self.wire(&stored, &resolved.settings.model_provider);
+        thread.status = ThreadStatus::Idle;
+        let loading = PreparedThread { owned, ..loading(stored, reader, thread, resolved) };
+        self.load(loading, Vec::new(), reason, reply);
     }
 
     /// Takes a thread that several processes share, once it is no longer being unloaded here. `None` when it is loaded,
     /// or is this process's alone.
     pub(crate) async fn own(&self, id: ThreadId, _lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
         let Some(ownership) = &self.services.ownership else { return Ok(None) };
-        self.given_up(id).await;
+        self.until_unloaded(id).await;
         match self.is_loaded(id) {
             true => Ok(None),
             false => OwnedThread::new(ownership, id).await.map(Some),
@@ -143,13 +138,15 @@ impl Threads {
 
     /// The same for a thread without an unfinished turn. One with such a turn must not be loaded without it: its next
     /// turn would take the place of the unfinished one.
-    async fn own_finished(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
+    async fn own_without_turn(&self, id: ThreadId, lane: &LaneGuard) -> Result<Option<OwnedThread>, Refusal> {
         let owned = self.own(id, lane).await?;
         if owned.is_some()
             && let Some(notes) = self.store.turn_notes()
             && !notes.read(id).await?.is_empty()
         {
-            return Err(Refusal::LeaseLost(format!("thread {id} has moved; retry")));
+            return Err(Refusal::LeaseLost(format!(
+                "thread {id} has an unfinished turn that is not taken up yet; retry"
+            )));
         }
         Ok(owned)
     }
@@ -220,7 +217,7 @@ impl Threads {
 }
 
 /// The complete metadata, the settings and, if requested, the turns of a stored thread.
-async fn prepare(
+pub(crate) async fn prepare(
     stored: &mut StoredThread,
     reader: &dyn Reader,
     turns: bool,

@@ -256,12 +256,13 @@ impl Threads {
         .await;
     }
 
-    /// Stops a thread that is another process's now: nothing of it is sent or written from now on. Its subscribers.
-    pub fn abandon(&self, id: ThreadId) -> Vec<Subscriber> {
-        let Some(loaded) = self.get(id) else { return Vec::new() };
+    /// Stops a thread that is another process's now: nothing of it is sent or written from now on. Returns the subscribers
+    /// to notify of that; `None` when it is not loaded, or ends already.
+    pub fn abandon(&self, id: ThreadId) -> Option<Vec<Subscriber>> {
+        let loaded = self.get(id).filter(|loaded| !loaded.ops.is_closed())?;
         loaded.events.silence();
         loaded.let_go.abandon();
-        loaded.events.subscribers()
+        loaded.let_go.notifies().then(|| loaded.events.subscribers())
     }
 
     /// Gives a thread up for another process after its running step, or after a bound; its subscribers, once it is
@@ -269,12 +270,12 @@ impl Threads {
     pub async fn let_go(&self, id: ThreadId) -> Vec<Subscriber> {
         let Some(loaded) = self.get(id) else { return Vec::new() };
         loaded.let_go.want();
-        loaded.ops.closed().await;
+        loaded.unloaded.cancelled().await;
         loaded.events.subscribers()
     }
 
     /// Resolves when a thread that is being given up, if it is, is unloaded.
-    pub(crate) async fn given_up(&self, id: ThreadId) {
+    pub(crate) async fn until_unloaded(&self, id: ThreadId) {
         let is_given_up = |loaded: &LoadedThread| loaded.let_go.is_abandoned() || loaded.ops.is_closed();
         if let Some(loaded) = self.get(id).filter(is_given_up) {
             loaded.unloaded.cancelled().await;

@@ -313,15 +313,17 @@ impl App {
 
 impl NodeHost for App {
     fn stop(&self, id: ThreadId) {
-        if !self.threads().is_loaded(id) {
-            return;
+        if let Some(subscribers) = self.threads().abandon(id) {
+            tracing::warn!(thread = %id, "a thread is no longer this node's: it is stopped");
+            self.stopped(id, &subscribers);
         }
-        tracing::warn!(thread = %id, "a thread is no longer this node's: it is stopped");
+    }
+
+    fn stopped(&self, id: ThreadId, subscribers: &[Subscriber]) {
         if let Some(nodes) = &self.nodes {
             nodes.note_stopped();
         }
-        let subscribers = self.threads().abandon(id);
-        let clients = self.tell_released(id, &subscribers);
+        let clients = self.tell_released(id, subscribers);
         let closed = ThreadClosedNotification { thread_id: id.to_string() };
         let closed = Notification::new(ServerNotification::ThreadClosed(closed));
         let connections = Arc::clone(&self.connections);

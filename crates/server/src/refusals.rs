@@ -4,11 +4,14 @@ use loomd_agent::{MAX_INPUT_CHARS, Refusal};
 use loomd_protocol::{CodexErrorInfo, RpcError, TurnError};
 use serde_json::json;
 
+/// The reason in the data of an error when a node has lost the thread.
+pub(crate) const OWNER_LOST: &str = "ownerLost";
+
 /// Returns the error that the wire has for a refusal.
 pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
     match refusal {
         Refusal::Invalid(message) => RpcError::invalid_request(message),
-        Refusal::LeaseLost(message) => RpcError::invalid_request(message).with_data(json!({ "reason": "ownerLost" })),
+        Refusal::LeaseLost(message) => RpcError::invalid_request(message).with_data(json!({ "reason": OWNER_LOST })),
         Refusal::Failed(message) => RpcError::internal(message),
         Refusal::NotSteerable { message, turn_kind } => {
             let data = TurnError {

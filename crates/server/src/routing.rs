@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::dispatch::dispatch;
 use crate::link::{Links, Outcome};
 use crate::nodes::{NOT_OWNER, Requester, Ticket, Verdict, refusal};
+use crate::refusals::OWNER_LOST;
 
 /// Methods that name a thread and concern what this node keeps beside it, or what every node reads from the store.
 const LOCAL: [&str; 12] = [
@@ -181,10 +182,17 @@ async fn carry_out(
     loop {
         match ticket.next().await {
             Verdict::Run { epoch: Some(_) } => {
-                if route.method == call::ThreadResume::METHOD {
-                    links.unfollow(thread);
+                if route.method != call::ThreadResume::METHOD {
+                    return dispatch(cx, request).await;
                 }
-                return dispatch(cx, request).await;
+                let followed = links.unfollow(thread);
+                dispatch(cx, request).await;
+                if let Some(followed) = followed
+                    && !cx.answer.succeeded()
+                {
+                    links.follow_still(thread, followed);
+                }
+                return;
             }
             // Nobody has it, and this node must not: another one has to.
             Verdict::Run { epoch: None } if route.need == Need::Owner => {
@@ -272,7 +280,7 @@ fn refused(answer: Answer) -> RpcError {
         Answer::Busy => return RpcError::overloaded(),
         Answer::Moved => "draining",
         Answer::Unavailable => "noOwner",
-        Answer::Unknown => "ownerLost",
+        Answer::Unknown => OWNER_LOST,
     };
     RpcError::internal(refusal(answer)).with_data(json!({ "reason": reason }))
 }

@@ -50,7 +50,8 @@ impl Place {
                 self.error(Failure::Unreachable, "the server does not answer")
             }
             deadpool_postgres::PoolError::Timeout(TimeoutType::Wait) => {
-                self.error(Failure::Other, "no free connection: all are in use, or the server does not answer")
+                // Nothing was sent: it may be tried again.
+                self.error(Failure::Unreachable, "no free connection: all are in use, or the server does not answer")
             }
             other => self.error(Failure::Other, other.to_string()),
         }

@@ -185,17 +185,33 @@ BEGIN
 END $$;
 ";
 
-/// The previews once more, to be searched. They have a table of their own because the row of a thread changes with every
-/// append, and each change would add to the index again. The index needs `pg_trgm`, which a server may not have, or not let
-/// this user install: then a search reads the previews one by one. What waits to be added to the index is read by every
-/// search, so it is kept short.
+/// A searchable copy of `thread.preview`. It has a table of its own because the row of a thread changes with every append,
+/// and each change would add to the index again. The index needs `pg_trgm`, which a server may not have, or not let this user
+/// install: then a search reads the previews one by one. Every search reads the index's pending list, which is therefore
+/// kept short.
+///
+/// Appends of other nodes go on until the triggers are made, which lock `thread`; what they added before is copied then.
 const PREVIEWS: &str = "
 CREATE TABLE loomd.preview (
-    thread_id uuid PRIMARY KEY REFERENCES loomd.thread (id) ON DELETE CASCADE,
+    thread_id uuid PRIMARY KEY,
     text text NOT NULL
 );
 INSERT INTO loomd.preview SELECT id, preview FROM loomd.thread WHERE preview IS NOT NULL;
-CREATE FUNCTION loomd.keep_preview() RETURNS trigger LANGUAGE plpgsql AS $$
+DO $$
+DECLARE
+    place name;
+BEGIN
+    CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA loomd;
+    SELECT n.nspname INTO place FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
+    WHERE e.extname = 'pg_trgm';
+    EXECUTE format('CREATE INDEX preview_by_text ON loomd.preview USING gin (text %I.gin_trgm_ops)
+        WITH (gin_pending_list_limit = 256)', place);
+EXCEPTION WHEN insufficient_privilege OR undefined_file OR feature_not_supported OR undefined_object
+    OR duplicate_object OR duplicate_function THEN
+    RAISE NOTICE 'previews have no index: %', SQLERRM;
+END $$;
+CREATE FUNCTION loomd.keep_preview() RETURNS trigger LANGUAGE plpgsql
+SECURITY DEFINER SET search_path = loomd, pg_temp AS $$
 BEGIN
     INSERT INTO loomd.preview VALUES (NEW.id, NEW.preview)
     ON CONFLICT (thread_id) DO UPDATE SET text = excluded.text;
@@ -206,16 +222,8 @@ CREATE TRIGGER new_preview AFTER INSERT ON loomd.thread
 CREATE TRIGGER changed_preview AFTER UPDATE ON loomd.thread
     FOR EACH ROW WHEN (NEW.preview IS NOT NULL AND NEW.preview IS DISTINCT FROM OLD.preview)
     EXECUTE FUNCTION loomd.keep_preview();
-DO $$
-DECLARE
-    place name;
-BEGIN
-    CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA loomd;
-    SELECT n.nspname INTO place FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace
-    WHERE e.extname = 'pg_trgm';
-    EXECUTE format('CREATE INDEX preview_by_text ON loomd.preview USING gin (text %I.gin_trgm_ops)
-        WITH (gin_pending_list_limit = 256)', place);
-EXCEPTION WHEN OTHERS THEN
-    RAISE NOTICE 'previews have no index: %', SQLERRM;
-END $$;
+INSERT INTO loomd.preview SELECT id, preview FROM loomd.thread WHERE preview IS NOT NULL
+    ON CONFLICT (thread_id) DO NOTHING;
+DELETE FROM loomd.preview p WHERE NOT EXISTS (SELECT 1 FROM loomd.thread t WHERE t.id = p.thread_id);
+ALTER TABLE loomd.preview ADD FOREIGN KEY (thread_id) REFERENCES loomd.thread (id) ON DELETE CASCADE;
 ";

@@ -22,7 +22,7 @@ use crate::goals::TurnResult;
 use crate::message::{agent_message, message};
 use crate::prompts;
 use crate::refusal::Refusal;
-use crate::turn::{INTERRUPTED, Outcome, TurnEnd, usage};
+use crate::turn::{INTERRUPTED, Outcome, TurnEnd, TurnInput, Work, usage};
 use crate::view::Persistence;
 
 impl Thread {
@@ -191,12 +191,14 @@ impl Thread {
 
     pub(super) async fn begin_next(&mut self) {
         while let Some(QueuedTurn { turn_id, work, .. }) = self.queued.pop_front() {
+            let is_input = matches!(&work, Work::Answer(answer) if matches!(answer.input, TurnInput::User(_)));
             match self.begin_turn(turn_id.clone(), work, None).await {
                 Ok(()) => return,
-                // It is noted, and the next owner begins with it.
-                Err((Refusal::LeaseLost(_) | Refusal::Failed(_), _)) if self.let_go.is_shared() => {
+                // Input was acknowledged and is noted: the next owner begins with it.
+                Err((Refusal::Failed(_), _)) if is_input && self.let_go.is_shared() && self.notes.is_some() => {
                     return self.let_go.abandon();
                 }
+                Err((Refusal::LeaseLost(_), _)) if self.let_go.is_shared() => return self.let_go.abandon(),
                 Err((refusal, _)) => self.publish_not_started(turn_id, Some(refusal)).await,
             }
         }

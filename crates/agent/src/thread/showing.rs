@@ -153,7 +153,7 @@ impl Thread {
         let is_live = self.services.ownership.as_ref().is_none_or(|ownership| ownership.is_live());
         match is_live && !self.let_go.is_abandoned() {
             true => Ok(()),
-            false => Err(Refusal::LeaseLost(format!("thread {} has moved; retry", self.id))),
+            false => Err(Refusal::LeaseLost(format!("thread {} is no longer this node's", self.id))),
         }
     }
 

@@ -42,7 +42,7 @@ const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 enum Next {
     Stay,
     Unload,
-    /// It is unloaded for a request, which is told then.
+    /// It is unloaded for a request, whose sender is notified afterwards.
     Close(oneshot::Sender<()>),
     /// Another process goes on with it.
     GiveUp,
@@ -66,7 +66,7 @@ impl Thread {
                     self.events.begin_at(now);
                     Ok(())
                 }
-                Ok(_) => Err(Refusal::LeaseLost(format!("thread {} has moved while it was loaded; retry", self.id))),
+                Ok(_) => Err(Refusal::LeaseLost(format!("thread {} moved while it was loaded; retry", self.id))),
                 Err(refusal) => Err(refusal),
             },
             None => Ok(()),
@@ -180,6 +180,12 @@ impl Thread {
     /// programs end before the thread can be taken.
     async fn give_up(mut self, registration: impl Drop) {
         self.events.silence();
+        if let Some(ownership) = &self.services.ownership
+            && self.let_go.is_abandoned()
+            && self.let_go.notifies()
+        {
+            ownership.gave_up(self.id, self.events.subscribers());
+        }
         if let Some(RunningTurn { task, .. }) = self.running.take() {
             task.abort();
             _ = tokio::time::timeout(KILL_TIMEOUT, task).await;

@@ -14,29 +14,37 @@ pub struct FaultyStore {
     pub files: FileStore,
     /// Appends fail as if the disk were full.
     pub full: Arc<AtomicBool>,
+    /// Appends fail as if the connection to a database were lost.
+    pub is_away: Arc<AtomicBool>,
 }
 
 impl FaultyStore {
     fn faulty(&self, reader: Arc<dyn Reader>) -> Arc<dyn Reader> {
-        Arc::new(FaultyReader { reader, full: Arc::clone(&self.full) })
+        Arc::new(FaultyReader { reader, full: Arc::clone(&self.full), is_away: Arc::clone(&self.is_away) })
     }
 }
 
 struct FaultyReader {
     reader: Arc<dyn Reader>,
     full: Arc<AtomicBool>,
+    is_away: Arc<AtomicBool>,
 }
 
 struct FaultyWriter {
     writer: Box<dyn Writer>,
     full: Arc<AtomicBool>,
+    is_away: Arc<AtomicBool>,
 }
 
 impl Writer for FaultyWriter {
     fn append(&mut self, batch: Batch, durability: Durability) -> Answer<'_, Appended> {
-        if self.full.load(Ordering::Relaxed) {
-            let error =
-                Error::Storage { place: "disk".into(), failure: Failure::Full, reason: "no storage space".into() };
+        let failure = match (self.full.load(Ordering::Relaxed), self.is_away.load(Ordering::Relaxed)) {
+            (true, _) => Some((Failure::Full, "no storage space")),
+            (_, true) => Some((Failure::Unreachable, "the connection was lost")),
+            _ => None,
+        };
+        if let Some((failure, reason)) = failure {
+            let error = Error::Storage { place: "disk".into(), failure, reason: reason.into() };
             return Box::pin(std::future::ready(Err(error)));
         }
         self.writer.append(batch, durability)
@@ -72,7 +80,11 @@ impl Reader for FaultyReader {
 
     fn writer(&self) -> Answer<'_, Box<dyn Writer>> {
         Box::pin(async move {
-            let writer = FaultyWriter { writer: self.reader.writer().await?, full: Arc::clone(&self.full) };
+            let writer = FaultyWriter {
+                writer: self.reader.writer().await?,
+                full: Arc::clone(&self.full),
+                is_away: Arc::clone(&self.is_away),
+            };
             Ok(Box::new(writer) as Box<dyn Writer>)
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use loomd_agent::{Opened, Ownership, Owning, Refusal, Source};
+use loomd_agent::{Opened, Ownership, Owning, Refusal, Source, Subscriber};
 use loomd_protocol::{ThreadStatus, ThreadUnsubscribeStatus};
 use loomd_store::{Store, ThreadId};
 
@@ -18,6 +18,7 @@ struct Owner {
     is_owned: AtomicBool,
     /// This process was paused for too long.
     is_late: AtomicBool,
+    gave_up: AtomicBool,
 }
 
 impl Ownership for Owner {
@@ -31,6 +32,11 @@ impl Ownership for Owner {
 
     fn is_live(&self) -> bool {
         !self.is_late.load(Ordering::Relaxed)
+    }
+
+    fn gave_up(&self, _: ThreadId, subscribers: Vec<Subscriber>) {
+        assert_eq!(subscribers, [ME]);
+        self.gave_up.store(true, Ordering::Relaxed);
     }
 
     fn unloaded(&self, _: ThreadId) {
@@ -97,4 +103,16 @@ async fn a_process_that_was_paused_for_too_long_does_not_show_what_another_may_h
     owner.is_late.store(true, Ordering::Relaxed);
     assert!(matches!(resume(&world, id).await, Err(Refusal::LeaseLost(_))));
     assert!(matches!(world.threads.read(id, true, "").await, Err(Refusal::LeaseLost(_))));
+}
+
+#[tokio::test]
+async fn subscribers_are_notified_of_a_thread_that_gives_itself_up() {
+    let owner = Arc::new(Owner::default());
+    let (world, id) = unloaded_thread(&owner).await;
+    assert!(resume(&world, id).await.is_ok());
+    world.store.is_away.store(true, Ordering::Relaxed);
+    _ = world.say(id, "second").await;
+    until("unloading", async || !world.threads.is_loaded(id)).await;
+    assert!(owner.gave_up.load(Ordering::Relaxed));
+    assert!(!owner.is_owned.load(Ordering::Relaxed));
 }

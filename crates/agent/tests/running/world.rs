@@ -58,7 +58,7 @@ impl World {
         let home = Home::new(&model).with("sandbox_mode = \"danger-full-access\"").with(config);
         let received = Arc::new(ReceivedEvents::default());
         let files = FileStore::new(Options { home: home.path(), sqlite_home: None });
-        let store = Arc::new(FaultyStore { files, full: Arc::default() });
+        let store = Arc::new(FaultyStore { files, full: Arc::default(), is_away: Arc::default() });
         let mut environment = Environment::of_this_process();
         // Commands must not read the shell profile of the user who runs the test.
         environment.set("HOME", home.user().to_string_lossy());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Node;
-use crate::message::{Action, DbOp, DbReply, NodeId, OpId, RequestKey, Session, Thread};
+use crate::message::{Action, Answer, DbOp, DbReply, Need, NodeId, OpId, RequestKey, Session, Thread};
 
 /// What a node knows of a thread that something is to be done about.
 #[derive(Default)]
@@ -121,6 +121,7 @@ impl Node {
             self.run_queue(now, thread, epoch);
         } else {
             self.refuse_peers(thread);
+            self.end_owner_requests(thread);
         }
         let draining = self.draining;
         let Some(state) = self.threads.get_mut(&thread) else { return };
@@ -129,6 +130,16 @@ impl Node {
             self.actions.push(Action::Stop { thread });
             state.lease = Lease::Releasing { session, epoch, op: None };
             self.work_on(now, thread);
+        }
+    }
+
+    /// Ends what waits to load a thread that this node lets go, while a request runs on it: that one may be waiting for it.
+    fn end_owner_requests(&mut self, thread: Thread) {
+        let Some(state) = self.threads.get(&thread).filter(|state| !state.runs.is_empty()) else { return };
+        let needs_owner = |key: &RequestKey| self.requests.get(key).is_some_and(|pending| pending.need == Need::Owner);
+        let waiting: Vec<RequestKey> = state.queue.values().copied().filter(needs_owner).collect();
+        for key in waiting {
+            self.end(key, Answer::Moved);
         }
     }
 

@@ -71,7 +71,7 @@ impl World {
     }
 
     /// A client sends a request to its node, or to another one if that is gone; the same one twice, now and then.
-    pub fn send_wanted(&mut self, wanted: usize) {
+    pub fn send_request(&mut self, wanted: usize) {
         let (client, thread, need, repeatable, key) = {
             let wanted = &self.clients.requests[wanted];
             if wanted.over.is_some() || !wanted.waiting.is_empty() {

@@ -154,7 +154,7 @@ impl World {
                     self.at(at, Event::Machine { slot, id, what: What::Step(Step::Appended { key, reply }) });
                 }
             }
-            Event::Send { wanted } => self.send_wanted(wanted),
+            Event::Send { wanted } => self.send_request(wanted),
             Event::Follow => self.follow(),
             Event::Scan => self.scan(),
             Event::Fault => self.fault(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use loomd_agent::{Caller, Opened, Refusal, Reply, ResumeThread, Resumed, Subscriber};
 use loomd_ownership::{Answer, Need, NodeId};
-use loomd_protocol::{ServerNotification, ThreadClosedNotification, Turn};
+use loomd_protocol::{RpcError, ServerNotification, ThreadClosedNotification, Turn};
 use loomd_store::ThreadId;
 use serde_json::json;
 use tokio::sync::oneshot;
@@ -17,6 +17,7 @@ use super::followed::Seen;
 use super::following::LinkId;
 use super::{Link, Links, Outcome, PendingKind, catch_up};
 use crate::nodes::{Requester, Ticket, Verdict};
+use crate::refusals::OWNER_LOST;
 
 /// How long a node for a thread is looked for. Then the client is told that the thread is closed.
 const GIVE_UP: Duration = Duration::from_secs(300);
@@ -70,6 +71,9 @@ impl Links {
     async fn follow(self: &Arc<Self>, thread: ThreadId) -> Result<(), String> {
         let until = Instant::now() + GIVE_UP;
         loop {
+            if self.following.lock().get(thread).is_none() {
+                return Ok(());
+            }
             let reason = match self.try_follow(thread).await {
                 Attempt::Done => return Ok(()),
                 Attempt::Again => "no node has it".to_owned(),
@@ -133,7 +137,9 @@ impl Links {
             }
             Outcome::Refused(error) => {
                 ticket.answered(node);
-                Some(Attempt::Failed(error.message))
+                let is_passing = error.code == RpcError::INTERNAL
+                    || error.data.as_ref().is_some_and(|data| data["reason"] == OWNER_LOST);
+                Some(if is_passing { Attempt::Again } else { Attempt::Failed(error.message) })
             }
         }
     }

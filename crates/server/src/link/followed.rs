@@ -11,7 +11,7 @@ use super::following::LinkId;
 
 /// A thread of another node that a client has subscribed to.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Followed {
+pub(crate) struct Followed {
     /// The link that its events come from.
     pub link: LinkId,
     /// The id of the last event, if the client is sent ids.
@@ -21,7 +21,7 @@ pub(super) struct Followed {
 
 /// The turns that a client has seen.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// The turn that it has seen to begin and not to end.
     pub open: Option<OpenTurn>,
     /// The last turn that it has seen to end.
@@ -31,7 +31,7 @@ pub(super) struct Seen {
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct OpenTurn {
+pub(crate) struct OpenTurn {
     pub id: String,
     /// Items that have begun and not completed.
     pub started: Vec<ThreadItem>,

@@ -12,25 +12,25 @@ use super::followed::{Followed, Seen};
 
 /// One link of a connection. A next link to the same node is another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct LinkId(pub u64);
+pub(crate) struct LinkId(pub u64);
 
 const CLOSED: &str = "thread/closed";
 
 #[derive(Default)]
-pub(super) struct Following {
+pub(super) struct FollowedThreads {
     threads: HashMap<ThreadId, Followed>,
-    moving: HashMap<ThreadId, Moving>,
+    moving: HashMap<ThreadId, ThreadMove>,
 }
 
 /// A thread that has lost its link.
-struct Moving {
+struct ThreadMove {
     /// Cancelled when there is another one, or none.
     settled: CancellationToken,
     /// The link that it was found at and has lost meanwhile.
     again: Option<LinkId>,
 }
 
-impl Following {
+impl FollowedThreads {
     /// A thread comes from this link from now on.
     pub fn follow(&mut self, thread: ThreadId, followed: Followed) {
         self.threads.insert(thread, followed);
@@ -51,6 +51,7 @@ impl Following {
     }
 
     /// Notes an event of a thread. False when it is to be dropped: the client gets the thread's events from another link.
+    /// What has no event id is not dropped, as it may be for all clients.
     pub fn note(
         &mut self,
         link: LinkId,
@@ -84,18 +85,14 @@ impl Following {
         open_items: &[String],
         is_complete: bool,
     ) -> Option<Seen> {
-        match self.threads.get_mut(&thread) {
-            Some(followed) if is_complete => {
-                followed.link = link;
-                None
-            }
-            before => {
-                let before = before.map(|followed| std::mem::take(&mut followed.seen));
-                let seen = Seen::of_snapshot(turns, open_items);
-                self.threads.insert(thread, Followed { link, last_event: event_id, seen });
-                before
-            }
+        // The client may have unsubscribed meanwhile.
+        let followed = self.threads.get_mut(&thread)?;
+        followed.link = link;
+        if is_complete {
+            return None;
         }
+        followed.last_event = event_id;
+        Some(std::mem::replace(&mut followed.seen, Seen::of_snapshot(turns, open_items)))
     }
 
     /// A thread has lost a link. True when another one has to be looked for; [`Self::moved`] follows then.
@@ -109,7 +106,7 @@ impl Following {
                 false
             }
             Entry::Vacant(entry) => {
-                entry.insert(Moving { settled: CancellationToken::new(), again: None });
+                entry.insert(ThreadMove { settled: CancellationToken::new(), again: None });
                 true
             }
         }
@@ -140,8 +137,8 @@ mod tests {
     const SECOND: LinkId = LinkId(2);
     const THIRD: LinkId = LinkId(3);
 
-    fn following(thread: ThreadId, link: LinkId) -> Following {
-        let mut following = Following::default();
+    fn following(thread: ThreadId, link: LinkId) -> FollowedThreads {
+        let mut following = FollowedThreads::default();
         following.follow(thread, Followed { link, last_event: Some("7".into()), seen: Seen::default() });
         following
     }

@@ -2,8 +2,8 @@
 //! over a websocket that acts for this client alone, with the client's own handshake; so subscriptions, capabilities and
 //! the pace of a slow reader are that node's to keep, as for a client of its own.
 //!
-//! `session.rs` is one link from its handshake to its end, `relay.rs` what passes through it, `follow.rs` what becomes of
-//! a subscription when its node is lost.
+//! `session.rs` is one link from its handshake to its end, `relay.rs` what passes through it, `following.rs` which threads
+//! come from which link, `follow.rs` what becomes of a subscription when its node is lost.
 
 mod catch_up;
 mod follow;
@@ -29,7 +29,8 @@ use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::nodes::Nodes;
 use crate::outbound::OutboundQueue;
-use following::{Following, LinkId};
+use followed::Followed;
+use following::{FollowedThreads, LinkId};
 
 /// The links of a connection.
 pub(crate) struct Links {
@@ -43,7 +44,7 @@ pub(crate) struct Links {
     handshake: OnceLock<Handshake>,
     links: Mutex<HashMap<NodeId, Arc<Link>>>,
     next_link: AtomicU64,
-    following: Mutex<Following>,
+    following: Mutex<FollowedThreads>,
     /// The server requests of other nodes, by the id that the client knows.
     asked: Mutex<HashMap<i64, Asked>>,
     /// Held while the node of a request is looked for.
@@ -204,8 +205,18 @@ impl Links {
     }
 
     /// The client follows a thread at no other node any more: it subscribes to it here, or has unsubscribed.
-    pub fn unfollow(&self, thread: ThreadId) {
-        self.following.lock().unfollow(thread);
+    pub fn unfollow(&self, thread: ThreadId) -> Option<Followed> {
+        self.following.lock().unfollow(thread)
+    }
+
+    /// The client follows a thread after all.
+    pub fn follow_still(self: &Arc<Self>, thread: ThreadId, followed: Followed) {
+        let link = followed.link;
+        self.following.lock().follow(thread, followed);
+        // The link may have ended meanwhile.
+        if !self.links.lock().values().any(|live| live.id == link) {
+            self.move_thread(link, thread);
+        }
     }
 
     /// The client is gone.

@@ -72,7 +72,7 @@ impl Nodes {
         }
     }
 
-    fn host(&self) -> Option<Arc<dyn NodeHost>> {
+    pub(super) fn host(&self) -> Option<Arc<dyn NodeHost>> {
         self.host.get()?.upgrade()
     }
 

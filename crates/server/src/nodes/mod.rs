@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
-use loomd_agent::{Ownership, Owning, Refusal};
+use loomd_agent::{Ownership, Owning, Refusal, Subscriber};
 use loomd_ownership::{Answer, Input, Need, Node, NodeId, PeerMessage, RequestKey, Settings, Thread};
 use loomd_protocol::ThreadStatus;
 use loomd_store::{NodeFacts, PoolFigures, SharedStore, Store, ThreadId};
@@ -52,6 +52,9 @@ pub struct NodeOptions {
 pub(crate) trait NodeHost: Send + Sync {
     /// Stops a thread at once: it may be another node's.
     fn stop(&self, id: ThreadId);
+
+    /// A thread has stopped. Notifies its subscribers.
+    fn stopped(&self, id: ThreadId, subscribers: &[Subscriber]);
 
     /// Gives a thread up after its running step. It is reported as unloaded then.
     fn let_go(self: Arc<Self>, id: ThreadId);
@@ -322,6 +325,12 @@ impl Ownership for NodeOwnership {
 
     fn is_live(&self) -> bool {
         self.0.live.is_live()
+    }
+
+    fn gave_up(&self, id: ThreadId, subscribers: Vec<Subscriber>) {
+        if let Some(host) = self.0.host() {
+            host.stopped(id, &subscribers);
+        }
     }
 
     fn unloaded(&self, id: ThreadId) {
