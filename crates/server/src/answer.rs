@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
 use crate::outbound::OutboundQueue;
-use crate::refusals::wire_error;
+use crate::refusals::{is_owner_lost, wire_error};
 
 /// What a handler returns. An error is sent by dispatch.
 pub(crate) type Handled<C> = Result<Answer<C>, RpcError>;
@@ -35,18 +35,33 @@ pub(crate) fn answer<C: Call>(result: C::Result) -> Handled<C> {
     Ok(Answer::Now(result))
 }
 
+/// A request that is not answered.
+struct OpenRequest {
+    /// `None` once a [`Responder`] was taken, so that no request is answered twice.
+    id: Option<RequestId>,
+    /// Why the last try was not an answer.
+    refusal: Option<RpcError>,
+}
+
 /// The one answer that a request gets.
 pub(crate) struct AnswerSlot {
-    /// `None` once a [`Responder`] was taken, so that no request is answered twice.
-    id: Mutex<Option<RequestId>>,
+    open: Arc<Mutex<OpenRequest>>,
     outbound: Arc<OutboundQueue>,
     /// Whether the answer was a result.
     succeeded: Arc<AtomicBool>,
+    stays_open: AtomicBool,
 }
 
 impl AnswerSlot {
     pub fn new(id: RequestId, outbound: Arc<OutboundQueue>) -> Self {
-        Self { id: Mutex::new(Some(id)), outbound, succeeded: Arc::default() }
+        let open = Arc::new(Mutex::new(OpenRequest { id: Some(id), refusal: None }));
+        Self { open, outbound, succeeded: Arc::default(), stays_open: AtomicBool::new(false) }
+    }
+
+    /// From now on the request is not answered when it is given up, or because the thread is lost: [`Self::id`] is there
+    /// again then, for another try.
+    pub fn stay_open(&self) {
+        self.stays_open.store(true, Ordering::Relaxed);
     }
 
     /// Whether the request was answered with a result.
@@ -56,7 +71,12 @@ impl AnswerSlot {
 
     /// The id of the request, until a responder is taken.
     pub fn id(&self) -> Option<RequestId> {
-        self.id.lock().clone()
+        self.open.lock().id.clone()
+    }
+
+    /// Why the last try of a request that stays open was not an answer, if it was refused.
+    pub fn refusal(&self) -> Option<RpcError> {
+        self.open.lock().refusal.take()
     }
 
     /// Takes the right to answer. Returned by the handler, the second value makes dispatch wait for the answer.
@@ -64,9 +84,10 @@ impl AnswerSlot {
     /// Taken a second time, the responder has nothing to answer and does nothing.
     pub fn responder<C: Call>(&self) -> (Responder<C>, Answer<C>) {
         let (answered, done) = oneshot::channel();
-        let id = self.id.lock().take();
+        let id = self.open.lock().id.take();
         let (outbound, succeeded) = (Arc::clone(&self.outbound), Arc::clone(&self.succeeded));
-        let responder = Responder { id, outbound, succeeded, _answered: answered, call: PhantomData };
+        let open = self.stays_open.load(Ordering::Relaxed).then(|| Arc::clone(&self.open));
+        let responder = Responder { id, open, outbound, succeeded, _answered: answered, call: PhantomData };
         (responder, Answer::Sent(Sent { answered: done, call: PhantomData }))
     }
 
@@ -88,9 +109,13 @@ impl AnswerSlot {
                 return;
             }
             Ok(Answer::Now(result)) => Ok(result),
+            Err(error) if self.stays_open.load(Ordering::Relaxed) && is_owner_lost(&error) => {
+                self.open.lock().refusal = Some(error);
+                return;
+            }
             Err(error) => Err(error),
         };
-        let id = self.id.lock().take();
+        let id = self.open.lock().id.take();
         if let Some(id) = id {
             self.succeeded.store(outcome.is_ok(), Ordering::Relaxed);
             self.outbound.reply(encode::<C>(self.outbound.level(), &id, outcome));
@@ -100,12 +125,12 @@ impl AnswerSlot {
     /// The request was answered by other means.
     pub fn answered_elsewhere(&self) {
         self.succeeded.store(true, Ordering::Relaxed);
-        self.id.lock().take();
+        self.open.lock().id.take();
     }
 
     /// Sends an error unless the request was answered or a responder was taken.
     pub fn refuse(&self, error: &RpcError) {
-        let id = self.id.lock().take();
+        let id = self.open.lock().id.take();
         if let Some(id) = id {
             self.outbound.reply(encode_error(&id, error));
         }
@@ -117,6 +142,8 @@ impl AnswerSlot {
 pub(crate) struct Responder<C: Call> {
     /// `None` once answered.
     id: Option<RequestId>,
+    /// Where the id goes when the request stays open.
+    open: Option<Arc<Mutex<OpenRequest>>>,
     outbound: Arc<OutboundQueue>,
     succeeded: Arc<AtomicBool>,
     /// Resolves the receiver when it is dropped.
@@ -126,6 +153,12 @@ pub(crate) struct Responder<C: Call> {
 
 impl<C: Call> Responder<C> {
     pub fn send(mut self, outcome: Result<C::Result, RpcError>) {
+        if let (Some(open), Err(error)) = (&self.open, &outcome)
+            && is_owner_lost(error)
+        {
+            open.lock().refusal = Some(error.clone());
+            return;
+        }
         if let Some(id) = self.id.take() {
             self.succeeded.store(outcome.is_ok(), Ordering::Relaxed);
             self.outbound.reply(encode::<C>(self.outbound.level(), &id, outcome));
@@ -135,9 +168,13 @@ impl<C: Call> Responder<C> {
 
 impl<C: Call> Drop for Responder<C> {
     fn drop(&mut self) {
-        if let Some(id) = self.id.take() {
-            let error = RpcError::internal(format!("{} was given up", C::METHOD));
-            self.outbound.reply(encode_error(&id, &error));
+        let Some(id) = self.id.take() else { return };
+        match &self.open {
+            Some(open) => open.lock().id = Some(id),
+            None => {
+                let error = RpcError::internal(format!("{} was given up", C::METHOD));
+                self.outbound.reply(encode_error(&id, &error));
+            }
         }
     }
 }
@@ -154,6 +191,7 @@ fn encode<C: Call>(level: Level, id: &RequestId, outcome: Result<C::Result, RpcE
 
 #[cfg(test)]
 mod tests {
+    use loomd_agent::Refusal;
     use loomd_protocol::{ThreadLoadedListResponse, call};
     use serde_json::{Value, json};
 
@@ -209,6 +247,28 @@ mod tests {
         assert!(futures_util::poll!(&mut finish).is_pending());
         reply(Ok("b".into()));
         finish.await;
+        assert_eq!(sent(&slot).await.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_request_that_stays_open_is_answered_by_a_later_try() {
+        let slot = slot();
+        slot.stay_open();
+        let lost = || wire_error(Refusal::LeaseLost("lost".into()));
+        let (responder, answer) = slot.responder::<Probe>();
+        drop(responder);
+        slot.finish(Ok(answer)).await;
+        assert!(slot.id().is_some(), "it was given up");
+        let (responder, answer) = slot.responder::<Probe>();
+        responder.send(Err(lost()));
+        slot.finish(Ok(answer)).await;
+        slot.finish::<Probe>(Err(lost())).await;
+        assert!(slot.id().is_some(), "the thread was lost");
+        assert_eq!(slot.refusal(), Some(lost()));
+        let (responder, answer) = slot.responder::<Probe>();
+        responder.send(Ok(result("a")));
+        slot.finish(Ok(answer)).await;
+        assert!(slot.id().is_none() && slot.succeeded());
         assert_eq!(sent(&slot).await.len(), 1);
     }
 }

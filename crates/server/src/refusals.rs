@@ -7,6 +7,11 @@ use serde_json::json;
 /// The reason in the data of an error when a node has lost the thread.
 pub(crate) const OWNER_LOST: &str = "ownerLost";
 
+/// Whether an error says that a node has lost the thread.
+pub(crate) fn is_owner_lost(error: &RpcError) -> bool {
+    error.data.as_ref().is_some_and(|data| data["reason"] == OWNER_LOST)
+}
+
 /// Returns the error that the wire has for a refusal.
 pub(crate) fn wire_error(refusal: Refusal) -> RpcError {
     match refusal {

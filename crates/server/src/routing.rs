@@ -1,6 +1,7 @@
 //! Where a request is carried out when several nodes share the threads: here, or by the node that owns its thread.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use loomd_ownership::{Answer, Need, NodeId};
 use loomd_protocol::{Call, ClientRequest, RpcError, call};
@@ -9,7 +10,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::json;
 use serde_json::value::RawValue;
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
 use crate::context::Context;
@@ -53,6 +54,12 @@ const REPEATABLE: [&str; 16] = [
     "thread/unsubscribe",
     "turn/interrupt",
 ];
+
+/// How often a request that may be carried out twice is begun here, when this node loses the thread before it has answered.
+const TRIES: usize = 5;
+
+/// The pause before it is begun again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// A request that another node may have to carry out.
 pub(crate) struct Route {
@@ -157,6 +164,13 @@ pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, reques
         }
         order = links.order().await;
     }
+    let ticket = ticket(links, &route, thread).await;
+    drop(order);
+    carry_out(cx, links, &route, request, thread, ticket).await;
+}
+
+/// Looks for the node of a request. One that cannot run the thread does not take it.
+async fn ticket(links: &Links, route: &Route, thread: ThreadId) -> Ticket {
     let mut need = route.need;
     if need == Need::Owner
         && route.by == Requester::Client
@@ -165,38 +179,58 @@ pub(crate) async fn serve(cx: &Context, links: &Arc<Links>, route: Route, reques
     {
         need = Need::OwnerIfAny;
     }
-    let ticket = links.nodes().request(route.by, thread, need, route.repeatable);
-    drop(order);
-    carry_out(cx, links, &route, request, thread, ticket).await;
+    links.nodes().request(route.by, thread, need, route.repeatable)
 }
 
 async fn carry_out(
     cx: &Context,
     links: &Arc<Links>,
     route: &Route,
-    request: ClientRequest,
+    mut request: ClientRequest,
     thread: ThreadId,
-    mut ticket: Ticket,
+    mut looking: Ticket,
 ) {
     let mut unreached_since = None;
+    let mut tries = 0;
     loop {
-        match ticket.next().await {
+        match looking.next().await {
             Verdict::Run { epoch: Some(_) } => {
-                if route.method != call::ThreadResume::METHOD {
-                    return dispatch(cx, request).await;
+                let followed = match route.method == call::ThreadResume::METHOD {
+                    true => links.unfollow(thread),
+                    false => None,
+                };
+                if route.repeatable {
+                    cx.answer.stay_open();
                 }
-                let followed = links.unfollow(thread);
                 dispatch(cx, request).await;
                 if let Some(followed) = followed
                     && !cx.answer.succeeded()
                 {
                     links.follow_still(thread, followed);
                 }
-                return;
+                if cx.answer.id().is_none() {
+                    return;
+                }
+                // This node has lost the thread before it had answered.
+                if let Requester::Node(_) = route.by {
+                    return cx.answer.refuse(&not_owner());
+                }
+                tries += 1;
+                let again = ClientRequest::decode(route.method, route.params.as_deref());
+                match again {
+                    Ok(again) if tries < TRIES => request = again,
+                    _ => {
+                        let refusal = cx.answer.refusal().unwrap_or_else(|| refused(Answer::Unknown));
+                        return cx.answer.refuse(&refusal);
+                    }
+                }
+                drop(looking);
+                sleep(PAUSE).await;
+                looking = ticket(links, route, thread).await;
             }
             // Nobody has it, and this node must not: another one has to.
             Verdict::Run { epoch: None } if route.need == Need::Owner => {
-                drop(ticket);
+                drop(looking);
                 if !route.placement.is_empty() {
                     return serve_placed(cx, links, route).await;
                 }
@@ -214,10 +248,10 @@ async fn carry_out(
                         if route.method == call::ThreadUnsubscribe::METHOD {
                             links.unfollow(thread);
                         }
-                        return ticket.answered(node);
+                        return looking.answered(node);
                     }
-                    Outcome::NotOwner | Outcome::Refused(_) => ticket.not_owner(node),
-                    Outcome::Lost => ticket.lost(),
+                    Outcome::NotOwner | Outcome::Refused(_) => looking.not_owner(node),
+                    Outcome::Lost => looking.lost(),
                     Outcome::Unreached(Some(reason)) => return cx.answer.refuse(&unreached(&reason)),
                     Outcome::Unreached(None) => {
                         // A node that has died is replaced when its session has expired.
@@ -225,14 +259,11 @@ async fn carry_out(
                         if since.elapsed() > links.nodes().patience() {
                             return cx.answer.refuse(&unreached("it does not answer"));
                         }
-                        ticket.not_owner(node);
+                        looking.not_owner(node);
                     }
                 }
             }
-            Verdict::NotOwner => {
-                let error = RpcError::internal("the thread is not this node's");
-                return cx.answer.refuse(&error.with_data(json!({ "reason": NOT_OWNER })));
-            }
+            Verdict::NotOwner => return cx.answer.refuse(&not_owner()),
             Verdict::Refused(answer) => return cx.answer.refuse(&refused(answer)),
         }
     }
@@ -261,6 +292,11 @@ async fn send(cx: &Context, links: &Arc<Links>, route: &Route, node: NodeId) {
         }
         Outcome::Lost => cx.answer.refuse(&refused(Answer::Unknown)),
     }
+}
+
+/// The answer to another node: it looks for the owner again.
+fn not_owner() -> RpcError {
+    RpcError::internal("the thread is not this node's").with_data(json!({ "reason": NOT_OWNER }))
 }
 
 /// The error of a request whose node cannot be asked. Nothing was done.

@@ -17,7 +17,7 @@ use super::followed::Seen;
 use super::following::LinkId;
 use super::{Link, Links, Outcome, PendingKind, catch_up};
 use crate::nodes::{Requester, Ticket, Verdict};
-use crate::refusals::OWNER_LOST;
+use crate::refusals::is_owner_lost;
 
 /// How long a node for a thread is looked for. Then the client is told that the thread is closed.
 const GIVE_UP: Duration = Duration::from_secs(300);
@@ -137,8 +137,7 @@ impl Links {
             }
             Outcome::Refused(error) => {
                 ticket.answered(node);
-                let is_passing = error.code == RpcError::INTERNAL
-                    || error.data.as_ref().is_some_and(|data| data["reason"] == OWNER_LOST);
+                let is_passing = error.code == RpcError::INTERNAL || is_owner_lost(&error);
                 Some(if is_passing { Attempt::Again } else { Attempt::Failed(error.message) })
             }
         }
