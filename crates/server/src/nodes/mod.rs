@@ -317,6 +317,8 @@ impl Ownership for NodeOwnership {
                     ticket.answered(node);
                     Err(Refusal::LeaseLost(format!("thread {id} is loaded by another node")))
                 }
+                // The request is sent on, or refused as any other.
+                Verdict::Refused(Answer::Moved) => Err(Refusal::LeaseLost(refusal(Answer::Moved).to_owned())),
                 Verdict::Refused(answer) => Err(Refusal::failed(refusal(answer))),
                 Verdict::Run { epoch: None } | Verdict::NotOwner => Err(Refusal::failed(refusal(Answer::Unavailable))),
             }
