@@ -119,6 +119,33 @@ async fn a_turn_that_was_killed_while_the_model_answered_asks_it_again_and_ends(
 }
 
 #[tokio::test]
+async fn a_turn_whose_permission_profile_is_gone_is_interrupted_and_its_thread_can_be_used() {
+    let model = ScriptedModel::start().await;
+    let home = Home::new(&model).with("features.shell_snapshot = false");
+    let without = std::fs::read_to_string(home.path().join("config.toml")).unwrap();
+    let home = home.with("[permissions.p.filesystem]\n\":minimal\" = \"read\"\n");
+    let server = launch().websocket(&home).await;
+    let client = connect(&server).await;
+    let params = json!({ "cwd": home.work(), "approvalPolicy": "never", "permissions": "p" });
+    let started = client.request("thread/start", params).await.expect("a thread");
+    let thread = started["thread"]["id"].as_str().unwrap().to_owned();
+    let gate = Gate::new();
+    let begun = added(json!({ "type": "message", "role": "assistant", "id": "m1", "content": [] }));
+    model.reply(begun.then(text_delta("half ")).wait(&gate));
+    client.start_turn(&thread, "go").await;
+    client.notification("item/agentMessage/delta").await;
+    home.write("config.toml", &without);
+    let (_server, client) = restarted(server, &home).await;
+    until("removed notes", async || (unfinished(&home.path()) == 0).then_some(())).await;
+    let left = ended(&client, &thread).await;
+    assert_eq!((&left[0]["status"], texts(&left[0], "userMessage")), (&json!("interrupted"), vec!["go".into()]));
+    client.request("thread/resume", json!({ "threadId": thread })).await.expect("it can be resumed");
+    model.reply(message("again"));
+    client.run_turn(&thread, "more").await;
+    assert_eq!(turns(&client, &thread).await.len(), 2);
+}
+
+#[tokio::test]
 async fn a_command_that_ran_when_the_server_was_killed_is_not_run_again_and_the_model_is_told() {
     let model = ScriptedModel::start().await;
     let home = home(&model);
