@@ -219,10 +219,7 @@ async fn carry_out(
                 let again = ClientRequest::decode(route.method, route.params.as_deref());
                 match again {
                     Ok(again) if tries < TRIES => request = again,
-                    _ => {
-                        let refusal = cx.answer.refusal().unwrap_or_else(|| refused(Answer::Unknown));
-                        return cx.answer.refuse(&refusal);
-                    }
+                    _ => return refuse_open(cx),
                 }
                 drop(looking);
                 sleep(PAUSE).await;
@@ -239,7 +236,10 @@ async fn carry_out(
                     None => cx.answer.refuse(&unplaced(thread)),
                 };
             }
-            Verdict::Run { epoch: None } => return dispatch(cx, request).await,
+            Verdict::Run { epoch: None } => {
+                dispatch(cx, request).await;
+                return refuse_open(cx);
+            }
             Verdict::Forward(node) => {
                 let Some(id) = cx.answer.id() else { return };
                 match links.forward(node, id, route.method, route.params.as_deref().map(RawValue::get)).await {
@@ -267,6 +267,12 @@ async fn carry_out(
             Verdict::Refused(answer) => return cx.answer.refuse(&refused(answer)),
         }
     }
+}
+
+/// Refuses a request that has stayed open, as its last try was refused. Nothing to do for one that was answered.
+fn refuse_open(cx: &Context) {
+    let refusal = cx.answer.refusal().unwrap_or_else(|| refused(Answer::Unknown));
+    cx.answer.refuse(&refusal);
 }
 
 /// Sends a request that needs labels to a node that has them.
