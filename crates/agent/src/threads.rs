@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
-use loomd_protocol::{OnDisconnect, Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus};
+use loomd_protocol::{OnDisconnect, Thread as WireThread, ThreadStatus, ThreadUnsubscribeStatus, Turn};
 use loomd_store::search::{SearchPage, SearchQuery};
 use loomd_store::{Error, Failure, ListQuery, Page, Reader, Store, StoredThread, ThreadId};
 use parking_lot::{Mutex, MutexGuard};
@@ -26,8 +26,9 @@ use crate::pages::Outlines;
 use crate::refusal::Refusal;
 use crate::services::Services;
 use crate::settings::Profile;
-use crate::thread::{Elicit, Op, Opened, ReloadMcpServers, Reply};
-use crate::turns::full;
+use crate::thread::{Elicit, Op, Opened, ReloadMcpServers, Reply, in_progress};
+use crate::turn_notes::UnfinishedTurn;
+use crate::turns::{full, interrupt_open};
 use crate::view::{Persistence, View};
 
 /// All threads of a server. Cheap to clone; when the last clone is dropped, all threads are unloaded.
@@ -201,13 +202,35 @@ impl Threads {
                 (thread.model, thread.reasoning_effort) = settings;
             }
             if turns {
-                thread.turns = history::turns(&*reader, false).await?;
+                thread.turns = self.unloaded_turns(&*reader).await?;
                 full(&mut thread.turns);
             }
             Ok(())
         };
         read.await.map_err(|error| unreadable(id, error))?;
         Ok((thread, None))
+    }
+
+    /// The turns of a thread that is not loaded. One that another process has left, and that is about to be taken up where
+    /// processes share the thread, is in progress.
+    async fn unloaded_turns(&self, reader: &dyn Reader) -> Result<Vec<Turn>, Error> {
+        let notes = self.store.turn_notes().filter(|_| self.services.ownership.is_some());
+        let lines = match notes {
+            Some(notes) => notes.read(reader.id()).await?,
+            None => Vec::new(),
+        };
+        let Some(unfinished) = UnfinishedTurn::parse(&lines) else { return history::turns(reader, false).await };
+        let id = unfinished.started.turn_id;
+        let mut turns = history::turns(reader, true).await?;
+        match turns.iter().position(|turn| turn.id == id) {
+            Some(at) => interrupt_open(&mut turns[..at]),
+            None => {
+                interrupt_open(&mut turns);
+                let started_at = Some(unfinished.started.started_at_ms.div_euclid(1000));
+                turns.push(Turn { started_at, ..in_progress(id) });
+            }
+        }
+        Ok(turns)
     }
 
     /// Removes a subscriber. The thread is unloaded with the last one.

@@ -250,7 +250,7 @@ pub(crate) fn new_turn_id() -> String {
     Uuid::now_v7().to_string()
 }
 
-pub(super) fn in_progress(id: String) -> WireTurn {
+pub(crate) fn in_progress(id: String) -> WireTurn {
     let root_turn_id = Some(id.clone());
     WireTurn { id, items_view: Some(TurnItemsView::NotLoaded), root_turn_id, ..WireTurn::default() }
 }

@@ -23,6 +23,7 @@ mod task;
 mod terminals;
 
 pub(crate) use idle::{not_added, queue_changed};
+pub(crate) use launching::in_progress;
 pub(crate) use memory::Memory;
 pub(crate) use op::{Elicit, LoadReason, Op, RealtimeRequest, ReloadMcpServers};
 pub use op::{Opened, Reply, Reverted};

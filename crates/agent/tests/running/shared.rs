@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use loomd_agent::{Opened, Ownership, Owning, Refusal, Source, Subscriber};
-use loomd_protocol::{ThreadStatus, ThreadUnsubscribeStatus};
+use loomd_protocol::{ThreadStatus, ThreadUnsubscribeStatus, TurnStatus};
 use loomd_store::{Store, ThreadId};
+use serde_json::json;
 
 use crate::world::{ME, World, answered, until};
 
@@ -115,4 +116,29 @@ async fn subscribers_are_notified_of_a_thread_that_gives_itself_up() {
     until("unloading", async || !world.threads.is_loaded(id)).await;
     assert!(owner.gave_up.load(Ordering::Relaxed));
     assert!(!owner.is_owned.load(Ordering::Relaxed));
+}
+
+#[tokio::test]
+async fn a_turn_that_is_about_to_be_taken_up_is_shown_in_progress() {
+    let owner = Arc::new(Owner::default());
+    let (world, id) = unloaded_thread(&owner).await;
+    let note = json!({
+        "note": "started", "turnId": "left", "startedAtMs": 5000, "work": { "kind": "compact" },
+        "thread": {
+            "settings": {
+                "cwd": "/w", "approval_policy": "never", "model": "m",
+                "sandbox_policy": { "type": "danger-full-access" },
+            },
+            "rawEvents": false, "hasEnvironment": true, "onDisconnect": "continue",
+            "client": {
+                "name": "c", "userAgent": "u", "originator": "o", "protocolVersion": "1", "newer": false,
+                "openaiForm": false,
+            },
+        },
+    });
+    let notes = world.store.turn_notes().expect("a store with notes");
+    notes.replace(id, format!("{note}\n").into_bytes()).await.expect("notes");
+    let turns = world.threads.read(id, true, "").await.expect("a thread").turns;
+    let shown: Vec<_> = turns.iter().map(|turn| (turn.status, turn.started_at == Some(5))).collect();
+    assert_eq!(shown, [(TurnStatus::Completed, false), (TurnStatus::InProgress, true)]);
 }
