@@ -13,8 +13,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 use tracing::{info, warn};
 
-use super::followed::Seen;
-use super::following::LinkId;
+use super::followed::{LinkId, Seen};
 use super::{Link, Links, Outcome, PendingKind, catch_up};
 use crate::nodes::{Requester, Ticket, Verdict};
 use crate::refusals::is_owner_lost;

@@ -7,7 +7,9 @@ use loomd_protocol::{ThreadItem, Turn, TurnStatus};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::following::LinkId;
+/// One link of a connection. A next link to the same node is another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LinkId(pub u64);
 
 /// A thread of another node that a client has subscribed to.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,11 +8,7 @@ use loomd_store::ThreadId;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use super::followed::{Followed, Seen};
-
-/// One link of a connection. A next link to the same node is another one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LinkId(pub u64);
+use super::followed::{Followed, LinkId, Seen};
 
 const CLOSED: &str = "thread/closed";
 

@@ -29,8 +29,8 @@ use crate::app::App;
 use crate::connections::{Client, ConnectionId};
 use crate::nodes::Nodes;
 use crate::outbound::OutboundQueue;
-use followed::Followed;
-use following::{FollowedThreads, LinkId};
+use followed::{Followed, LinkId};
+use following::FollowedThreads;
 
 /// The links of a connection.
 pub(crate) struct Links {

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::{Message, Utf8Bytes};
 use tracing::debug;
 
-use super::following::LinkId;
+use super::followed::LinkId;
 use super::{Link, Links, Outgoing};
 use crate::limits;
 use crate::nodes::KnownNode;
