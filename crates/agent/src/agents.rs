@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loomd_protocol::{
-    AgentPath, Level, OnDisconnect, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification,
-    ThreadStatus, Turn, TurnStartParams, UserInput,
+    AgentPath, Level, ResponseItem, ServerNotification, SubAgentSource, ThreadClosedNotification, ThreadStatus, Turn,
+    TurnStartParams, UserInput,
 };
 use loomd_store::rollout::{AgentStatus, BaseInstructions, Record, SessionMeta, Source as Origin, now};
 use loomd_store::{Batch, Reader, ThreadId};
@@ -192,17 +192,8 @@ impl Threads {
     ) -> Result<(), String> {
         let subscribers = self.subscribers(child.parent);
         let ChildThread { depth, settings, profile, agent_tree, .. } = child;
-        let loading = PreparedThread {
-            meta,
-            view,
-            reader,
-            settings,
-            profile,
-            conversation: None,
-            position: Some(TreePosition { depth, agent_tree }),
-            on_disconnect: OnDisconnect::default(),
-            owned: None,
-        };
+        let position = Some(TreePosition { depth, agent_tree });
+        let loading = PreparedThread { position, ..PreparedThread::new(meta, view, reader, settings, profile) };
         let (answer, answered) = oneshot::channel();
         let reply: Reply<Opened> = Box::new(|opened| _ = answer.send(opened));
         self.load(loading, subscribers, LoadReason::Spawned, reply);

@@ -206,20 +206,8 @@ impl Threads {
             // An ephemeral thread has no rollout to read it from.
             let conversation = Some(Conversation::load(source).await.map_err(unloadable)?);
             let view = View::new(thread, Persistence::Ephemeral);
-            return Ok((
-                PreparedThread {
-                    meta,
-                    view,
-                    reader,
-                    settings,
-                    profile,
-                    conversation,
-                    position: None,
-                    on_disconnect,
-                    owned: None,
-                },
-                turns,
-            ));
+            let prepared = PreparedThread::new(meta, view, reader, settings, profile);
+            return Ok((PreparedThread { conversation, on_disconnect, ..prepared }, turns));
         }
         meta.forked_from_id = Some(stored.id());
         meta.attached_to = form.attach.then(|| stored.id());
@@ -244,21 +232,8 @@ impl Threads {
         thread.status = ThreadStatus::Idle;
         thread.project_id = self.inherit(stored.id(), meta.id).await;
         let view = View::new(thread, Persistence::Stored);
-        let reader = Some(reader);
-        Ok((
-            PreparedThread {
-                meta,
-                view,
-                reader,
-                settings,
-                profile,
-                conversation: None,
-                position: None,
-                on_disconnect,
-                owned: None,
-            },
-            turns,
-        ))
+        let prepared = PreparedThread::new(meta, view, Some(reader), settings, profile);
+        Ok((PreparedThread { on_disconnect, ..prepared }, turns))
     }
 }
 

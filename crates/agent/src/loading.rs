@@ -80,6 +80,20 @@ pub(crate) struct PreparedThread {
     pub owned: Option<OwnedThread>,
 }
 
+impl PreparedThread {
+    /// A thread that a client opens and that has no other owner.
+    pub fn new(
+        meta: SessionMeta,
+        view: View,
+        reader: Option<Arc<dyn Reader>>,
+        settings: Settings,
+        profile: Arc<Profile>,
+    ) -> Self {
+        let on_disconnect = OnDisconnect::default();
+        Self { meta, view, reader, settings, profile, conversation: None, position: None, on_disconnect, owned: None }
+    }
+}
+
 /// The position of an agent in its tree.
 pub(crate) struct TreePosition {
     pub depth: i32,
@@ -97,17 +111,8 @@ impl Threads {
         if !profile.has_environment {
             thread.environments = Some(Vec::new());
         }
-        let loading = PreparedThread {
-            meta,
-            view: View::new(thread, persistence),
-            reader,
-            settings,
-            profile,
-            conversation: None,
-            position: None,
-            on_disconnect,
-            owned: None,
-        };
+        let view = View::new(thread, persistence);
+        let loading = PreparedThread { on_disconnect, ..PreparedThread::new(meta, view, reader, settings, profile) };
         self.load(loading, vec![subscriber], LoadReason::Started { notices }, reply);
     }
 

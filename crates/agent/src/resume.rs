@@ -260,17 +260,7 @@ fn loading(
 ) -> PreparedThread {
     let view = View::new(thread, Persistence::Stored);
     let ResolvedSettings { settings, profile, on_disconnect, .. } = resolved;
-    PreparedThread {
-        meta: stored.meta,
-        view,
-        reader: Some(reader),
-        settings,
-        profile,
-        conversation: None,
-        position: None,
-        on_disconnect,
-        owned: None,
-    }
+    PreparedThread { on_disconnect, ..PreparedThread::new(stored.meta, view, Some(reader), settings, profile) }
 }
 
 /// The refusal of a rollout that cannot be loaded, with the message that clients know.

@@ -199,9 +199,7 @@ async fn carry_out(
                     true => links.unfollow(thread),
                     false => None,
                 };
-                if route.repeatable {
-                    cx.answer.stay_open();
-                }
+                cx.answer.stay_open();
                 dispatch(cx, request).await;
                 if let Some(followed) = followed
                     && !cx.answer.succeeded()
@@ -212,6 +210,9 @@ async fn carry_out(
                     return;
                 }
                 // This node has lost the thread before it had answered.
+                if !route.repeatable {
+                    return refuse_open(cx);
+                }
                 if let Requester::Node(_) = route.by {
                     return cx.answer.refuse(&not_owner());
                 }
